@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include <nlohmann/json.hpp>
+#include <ostream>
+
+#include "app/cli/command_line.h"
+#include "app/cli/model_card.h"
+#include "app/cli/run_cli.h"
+#include "app/cli/verbs.h"
+
+namespace sinkscope {
+namespace {
+
+const char* const kHelp =
+    "Reads headers and the config, never a weight. A model that cannot be run is still described,\n"
+    "with every reason.\n\n"
+    "--json keys: schema (sinkscope.info/1), conventions, name, path, container, architecture,\n"
+    "n_layers, n_heads, n_kv_heads, head_dim, head_dim_source (config, inferred), d_model, d_mlp,\n"
+    "vocab_size, n_ctx, rope {rotary_dim, theta, scaling, factor}, windows, norm {kind, eps, offset,\n"
+    "qk}, head (tied, untied, none), parameters, tensors, bytes, dtypes [{dtype, tensors, elements,\n"
+    "bytes, readable}], tokenizer {name, vocab_size, bos_id, bos_piece, adds_bos} or null with\n"
+    "tokenizer_reason, warnings, obstacles (why it cannot be run; empty: it can).\n"
+    "--arch-json keys: schema (sinkscope.arch/1), spec (the architecture as data), roles (which\n"
+    "tensor plays which role; lists have one entry a layer).";
+
+}  // namespace
+
+int run_info(const std::vector<std::string>& args, Console& console) {
+  std::string path;
+  bool json = false, arch = false, ignore_index = false;
+  CommandLine command("info", "Says what a model is: architecture, sizes, tokenizer, warnings.");
+  command.positional("MODEL", path, "Hugging Face folder, org/name or GGUF file");
+  command.flag("--json", json, "print JSON");
+  command.flag("--arch-json", arch, "print the architecture and its tensor roles as JSON");
+  command.flag("--ignore-index", ignore_index,
+               "read the shards that are there, not what the index claims");
+  command.footer(kHelp);
+  if (!command.parse(args, console)) return kExitDone;
+  const auto model = open_model(path, OpenOptions{ignore_index});
+  if (arch) {
+    console.out << arch_json(*model).dump(2) << '\n';
+  } else if (json) {
+    console.out << card_json(model_card(*model)).dump(2) << '\n';
+  } else {
+    console.out << card_text(model_card(*model));
+  }
+  return kExitDone;
+}
+
+}  // namespace sinkscope

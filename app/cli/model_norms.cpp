@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "app/cli/model_norms.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "core/error.h"
+
+namespace sinkscope {
+namespace {
+
+void append(const ModelFiles& model, Role role, int layer, NamedNorms& norms,
+            std::vector<std::string>& unread) {
+  const std::string tensor = model.tensor_name(role, layer);
+  NormFacts& facts = norms.facts;
+  try {
+    const NormGain gain = model.norm_gain(role, layer);
+    const int width = static_cast<int>(gain.effective.size());
+    if (!facts.layers.empty() && width != facts.width)
+      throw Error(ErrorKind::unsupported,
+                  fmt::format("{}: expected width {}, found {}", tensor, facts.width, width));
+    facts.width = width;
+    facts.layers.push_back(layer);
+    facts.gain.insert(facts.gain.end(), gain.effective.begin(), gain.effective.end());
+    facts.gain_raw.insert(facts.gain_raw.end(), gain.raw.begin(), gain.raw.end());
+    norms.tensors.push_back(tensor);
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::unsupported) throw;
+    unread.emplace_back(error.what());
+  }
+}
+
+}  // namespace
+
+ModelNorms read_norms(const ModelFiles& model) {
+  static constexpr std::pair<Role, const char*> kRoles[] = {{Role::ln1, "ln1"},
+                                                            {Role::ln2, "ln2"},
+                                                            {Role::q_norm, "q_norm"},
+                                                            {Role::k_norm, "k_norm"},
+                                                            {Role::ln_final, "ln_final"}};
+  const ArchSpec& spec = model.spec();
+  ModelNorms result;
+  for (const auto& [role, name] : kRoles) {
+    NamedNorms norms;
+    norms.facts.role = name;
+    norms.facts.kind = spec.norm_kind == NormKind::rms ? "rms" : "layer_norm";
+    norms.facts.eps = spec.norm_eps;
+    norms.facts.offset = spec.norm_offset;
+    const bool is_final = role == Role::ln_final;
+    for (int layer = is_final ? kNoLayer : 0; layer < (is_final ? 0 : spec.n_layers); ++layer)
+      if (model.has(role, layer)) append(model, role, layer, norms, result.unread);
+    if (!norms.facts.layers.empty()) result.roles.push_back(std::move(norms));
+  }
+  return result;
+}
+
+std::vector<NormFacts> read_norms(const CaptureReader& reader, const std::string& run) {
+  std::vector<NormFacts> norms;
+  if (!reader.has(run, "norm")) return norms;
+  for (const std::string& role : reader.children(run, "norm")) {
+    const std::string group = "norm/" + role;
+    NormFacts facts;
+    facts.role = role;
+    facts.kind = reader.text_attribute(run, group, "kind");
+    facts.eps = reader.number_attribute(run, group, "eps");
+    facts.offset = reader.number_attribute(run, group, "offset");
+    facts.layers = reader.read_i32(run, group + "/layers");
+    facts.width = static_cast<int>(reader.dims(run, group + "/gain").back());
+    facts.gain = reader.read_f32(run, group + "/gain");
+    facts.gain_raw = reader.read_f32(run, group + "/gain_raw");
+    norms.push_back(std::move(facts));
+  }
+  return norms;
+}
+
+}  // namespace sinkscope

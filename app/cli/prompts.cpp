@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "app/cli/prompts.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <limits>
+#include <nlohmann/json.hpp>
+
+#include "app/cli/parse_text.h"
+#include "core/error.h"
+
+namespace sinkscope {
+namespace {
+
+// How a complaint names a run: "run0", and the user's name for it where there is one.
+std::string run_label(const std::vector<RunInput>& runs, std::size_t index) {
+  const std::string& name = runs[index].name;
+  return name.empty() ? fmt::format("run{}", index) : fmt::format("run{} ({})", index, name);
+}
+
+// Opens the model's tokenizer once, when it is first needed.
+class PromptReader {
+ public:
+  PromptReader(const PromptFlags& flags, const ModelFiles& model, Console& console)
+      : model_(model), console_(console), bos_(parse_bos_rule(flags.bos)) {
+    options_.pre_tokenizer = flags.pre_tokenizer.value_or("");
+  }
+
+  RunInput from_text(const std::string& text, const std::string& name) {
+    const Tokenizer& tokenizer = required_tokenizer();
+    const Encoding encoding = tokenizer.encode(text, bos_);
+    for (const std::string& warning : encoding.warnings) console_.warn(warning);
+    RunInput run;
+    run.name = name;
+    run.text = text;
+    run.token_ids = encoding.ids;
+    run.token_text = tokenizer.labels(encoding.ids);
+    run.bos_positions = encoding.bos_positions;
+    run.tokenizer = tokenizer.name();
+    return run;
+  }
+
+  RunInput from_ids(std::vector<int> ids, const std::string& name) {
+    if (bos_ != BosRule::automatic && !said_bos_) {
+      console_.warn("--bos has no effect on token ids: they are fed as they are given");
+      said_bos_ = true;
+    }
+    const Tokenizer* tokenizer = labeling_tokenizer();
+    RunInput run;
+    run.name = name;
+    const int bos = tokenizer != nullptr ? tokenizer->bos_id() : model_.spec().bos_id;
+    for (std::size_t i = 0; i < ids.size(); ++i)
+      if (bos >= 0 && ids[i] == bos) run.bos_positions.push_back(static_cast<int>(i));
+    run.token_text = tokenizer != nullptr ? tokenizer->labels(ids)
+                                          : std::vector<std::string>(ids.size());
+    run.token_ids = std::move(ids);
+    return run;
+  }
+
+ private:
+  const Tokenizer& required_tokenizer() {
+    if (tokenizer_ != nullptr) return *tokenizer_;
+    try {
+      tokenizer_ = open_tokenizer(model_, options_);
+    } catch (const Error& error) {
+      // No tokenizer at all is not a missing input: the ids are the way to go on.
+      const ErrorKind kind =
+          error.kind() == ErrorKind::not_found ? ErrorKind::unsupported : error.kind();
+      throw Error(kind, fmt::format("{}; token ids work without it: --tokens 1,2,3", error.what()));
+    }
+    return *tokenizer_;
+  }
+
+  const Tokenizer* labeling_tokenizer() {
+    if (tokenizer_ == nullptr && !tried_) {
+      tried_ = true;
+      try {
+        tokenizer_ = open_tokenizer(model_, options_);
+      } catch (const Error& error) {
+        console_.detail(fmt::format("tokens have no labels: {}", error.what()));
+      }
+    }
+    return tokenizer_.get();
+  }
+
+  const ModelFiles& model_;
+  Console& console_;
+  BosRule bos_;
+  TokenizerOptions options_;
+  std::unique_ptr<Tokenizer> tokenizer_;
+  bool tried_ = false, said_bos_ = false;
+};
+
+std::vector<int> ids_of(const nlohmann::json& list, const std::string& where) {
+  std::vector<int> ids;
+  for (const auto& item : list) {
+    if (!item.is_number_integer() || item < 0 || item > std::numeric_limits<int>::max())
+      throw Error(ErrorKind::invalid_argument,
+                  fmt::format("{}: tokens[{}]: expected a token id, found {}", where, ids.size(),
+                              item.dump()));
+    ids.push_back(item.get<int>());
+  }
+  return ids;
+}
+
+RunInput from_json_line(const std::string& line, const std::string& where, PromptReader& reader) {
+  const nlohmann::json entry = nlohmann::json::parse(line, nullptr, false);
+  const bool has_text = entry.is_object() && entry.contains("text") && entry["text"].is_string();
+  const bool has_tokens =
+      entry.is_object() && entry.contains("tokens") && entry["tokens"].is_array();
+  if (has_text == has_tokens)
+    throw Error(ErrorKind::invalid_argument,
+                fmt::format("{}: expected {{\"text\":\"…\"}} or {{\"tokens\":[…]}}, found {}", where,
+                            line.size() > 60 ? line.substr(0, 57) + "..." : line));
+  std::string name;
+  if (entry.contains("name")) {
+    if (!entry["name"].is_string())
+      throw Error(ErrorKind::invalid_argument,
+                  fmt::format("{}: name: expected a text, found {}", where, entry["name"].dump()));
+    name = entry["name"].get<std::string>();
+  }
+  return has_text ? reader.from_text(entry["text"].get<std::string>(), name)
+                  : reader.from_ids(ids_of(entry["tokens"], where), name);
+}
+
+std::vector<RunInput> from_json_lines(const std::string& path, PromptReader& reader,
+                                      Console& console) {
+  std::vector<RunInput> runs;
+  const std::vector<std::string> lines = split_at(read_whole(path, console), '\n');
+  for (std::size_t i = 0; i < lines.size(); ++i) {
+    if (lines[i].find_first_not_of(" \t\r") == std::string::npos) continue;
+    runs.push_back(from_json_line(lines[i], fmt::format("{}:{}", path, i + 1), reader));
+  }
+  if (runs.empty())
+    throw Error(ErrorKind::invalid_argument, fmt::format("{}: holds no prompt", path));
+  return runs;
+}
+
+void check_ids(const std::vector<RunInput>& runs, int vocab_size) {
+  for (std::size_t r = 0; r < runs.size(); ++r) {
+    const std::vector<int>& ids = runs[r].token_ids;
+    if (ids.empty())
+      throw Error(ErrorKind::invalid_argument,
+                  fmt::format("{}: the prompt has no tokens", run_label(runs, r)));
+    const auto bad = std::find_if(ids.begin(), ids.end(),
+                                  [&](int id) { return vocab_size > 0 && id >= vocab_size; });
+    if (bad != ids.end())
+      throw Error(ErrorKind::invalid_argument,
+                  fmt::format("{}: token id {} at position {} is outside the vocabulary, expected "
+                              "ids from 0 to {}",
+                              run_label(runs, r), *bad, bad - ids.begin(), vocab_size - 1));
+  }
+}
+
+void cut(RunInput& run, std::int64_t length) {
+  const auto kept = static_cast<std::size_t>(length);
+  run.token_ids.resize(kept);
+  run.token_text.resize(std::min(kept, run.token_text.size()));
+  std::erase_if(run.bos_positions, [&](int position) { return position >= length; });
+}
+
+}  // namespace
+
+const std::string& built_in_text() {
+  static const std::string text =
+      "The lighthouse keeper climbed the stairs every evening, before the sun went down. He lit the "
+      "lamp, wrote the weather into a small book, and listened to the sea. Some nights the fog was "
+      "so thick that he could not see the rocks below. Then he rang the bell, and ships away "
+      "answered with their horns.";
+  return text;
+}
+
+void add_text_flags(CommandLine& command, PromptFlags& flags) {
+  command.value("--text", flags.text, "S", "the text itself");
+  command.value("--text-file", flags.text_file, "F", "a UTF-8 file; - is standard input");
+  command.value("--bos", flags.bos, "auto|always|never",
+                "put the BOS token first (auto: what the model's files say)");
+  command.value("--pre-tokenizer", flags.pre_tokenizer, "NAME",
+                "how a GGUF vocabulary splits text, where the file does not say");
+}
+
+void add_prompt_flags(CommandLine& command, PromptFlags& flags) {
+  command.group("Prompt (none: a built-in English text of about 64 tokens)");
+  add_text_flags(command, flags);
+  command.value("--tokens", flags.tokens, "1,2,3", "token ids, fed as they are");
+  command.value("--tokens-file", flags.tokens_file, "F",
+                "token ids separated by commas or white space; - is standard input");
+  command.value("--prompts", flags.prompts, "F.jsonl",
+                "one run a line: {\"text\":…} or {\"tokens\":[…]}, optional \"name\"");
+  command.value("--max-tokens", flags.max_tokens, "N", "cut every prompt to N tokens");
+}
+
+bool has_prompt(const PromptFlags& flags) {
+  return flags.text || flags.text_file || flags.tokens || flags.tokens_file || flags.prompts;
+}
+
+BosRule parse_bos_rule(const std::optional<std::string>& text) {
+  const std::string rule = text.value_or("auto");
+  if (rule == "auto") return BosRule::automatic;
+  if (rule == "always") return BosRule::always;
+  if (rule == "never") return BosRule::never;
+  throw Error(ErrorKind::invalid_argument,
+              fmt::format("--bos: expected auto, always or never, found '{}'", rule));
+}
+
+std::string read_whole(const std::string& path, Console& console) {
+  if (path == "-") return {std::istreambuf_iterator<char>(console.in), {}};
+  std::error_code ignored;
+  if (std::filesystem::is_directory(path, ignored))
+    throw Error(ErrorKind::invalid_argument,
+                fmt::format("{}: expected a file, found a folder", path));
+  std::ifstream file(path, std::ios::binary);
+  if (!file) throw Error(ErrorKind::not_found, fmt::format("{}: cannot be opened", path));
+  std::string content{std::istreambuf_iterator<char>(file), {}};
+  if (file.bad()) throw Error(ErrorKind::io, fmt::format("{}: cannot be read", path));
+  return content;
+}
+
+std::vector<RunInput> read_prompts(const PromptFlags& flags, const ModelFiles& model,
+                                   Console& console) {
+  const int n_given = static_cast<int>(flags.text.has_value()) + flags.text_file.has_value() +
+                      flags.tokens.has_value() + flags.tokens_file.has_value() +
+                      flags.prompts.has_value();
+  if (n_given > 1)
+    throw Error(ErrorKind::invalid_argument,
+                "expected one of --text, --text-file, --tokens, --tokens-file and --prompts, found "
+                "several");
+  PromptReader reader(flags, model, console);
+  std::vector<RunInput> runs;
+  if (flags.text) {
+    runs.push_back(reader.from_text(*flags.text, ""));
+  } else if (flags.text_file) {
+    runs.push_back(reader.from_text(read_whole(*flags.text_file, console), ""));
+  } else if (flags.tokens) {
+    runs.push_back(reader.from_ids(parse_ids("--tokens", *flags.tokens), ""));
+  } else if (flags.tokens_file) {
+    const std::string content = read_whole(*flags.tokens_file, console);
+    runs.push_back(reader.from_ids(parse_ids(*flags.tokens_file, content), ""));
+  } else if (flags.prompts) {
+    runs = from_json_lines(*flags.prompts, reader, console);
+  } else {
+    runs.push_back(reader.from_text(built_in_text(), "built-in text"));
+    console.note(fmt::format("prompt: the built-in English text, {} tokens here (--text, --tokens "
+                             "or --prompts give another)",
+                             runs.front().seq_len()));
+  }
+  check_prompts(runs, flags, model.spec(), console);
+  return runs;
+}
+
+void check_prompts(std::vector<RunInput>& runs, const PromptFlags& flags, const ArchSpec& spec,
+                   Console& console) {
+  check_ids(runs, spec.vocab_size);
+  if (flags.max_tokens) {
+    const std::int64_t limit =
+        parse_integer("--max-tokens", *flags.max_tokens, 1, std::numeric_limits<int>::max());
+    for (std::size_t r = 0; r < runs.size(); ++r) {
+      if (runs[r].seq_len() <= limit) continue;
+      console.note(fmt::format("{}: cut from {} to {} tokens", run_label(runs, r),
+                               runs[r].seq_len(), limit));
+      cut(runs[r], limit);
+    }
+  }
+  const auto longest = std::max_element(runs.begin(), runs.end(), [](const auto& a, const auto& b) {
+    return a.seq_len() < b.seq_len();
+  });
+  if (spec.n_ctx <= 0 || longest == runs.end() || longest->seq_len() <= spec.n_ctx) return;
+  const std::string sentence =
+      fmt::format("{}: {} tokens, the model's context is {}",
+                  run_label(runs, static_cast<std::size_t>(longest - runs.begin())),
+                  longest->seq_len(), spec.n_ctx);
+  if (spec.rope.rotary_dim == 0)
+    throw Error(ErrorKind::invalid_argument, sentence + " and its positions are learned");
+  console.warn(sentence + "; rotary positions go on, the model never saw them");
+}
+
+}  // namespace sinkscope

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "app/cli/command_line.h"
+#include "app/cli/console.h"
+#include "capture/checkpoint/model_files.h"
+#include "capture/tokenizer/tokenizer.h"
+#include "core/capture_layout.h"
+
+namespace sinkscope {
+
+// The text a model reads when nothing else is given: several plain sentences, 64 tokens with
+// SmolLM2's vocabulary.
+const std::string& built_in_text();
+
+// What is fed to the model, as the flags say it.
+struct PromptFlags {
+  std::optional<std::string> text, text_file, tokens, tokens_file, prompts;
+  std::optional<std::string> bos, max_tokens, pre_tokenizer;
+};
+
+// --text, --text-file, --bos and --pre-tokenizer only (verb tokenize).
+void add_text_flags(CommandLine& command, PromptFlags& flags);
+// All of them.
+void add_prompt_flags(CommandLine& command, PromptFlags& flags);
+
+bool has_prompt(const PromptFlags& flags);
+
+// "auto", "always", "never". Throws Error{invalid_argument}.
+BosRule parse_bos_rule(const std::optional<std::string>& text);
+
+// The whole of a file, or of `console.in` for "-". Throws Error: not_found, io.
+std::string read_whole(const std::string& path, Console& console);
+
+// The prompts of a run, ready to be fed: ids checked against the vocabulary, cut to --max-tokens,
+// compared with the model's context (one warning, or Error{invalid_argument} where positions are
+// learned). The built-in text when no prompt was given, which is said. Text needs a tokenizer;
+// with ids a tokenizer only serves the labels, and its absence is no error.
+// Throws Error: invalid_argument, not_found, corrupt, unsupported.
+std::vector<RunInput> read_prompts(const PromptFlags& flags, const ModelFiles& model,
+                                   Console& console);
+
+// The last step of read_prompts, for prompts that came another way (--like).
+void check_prompts(std::vector<RunInput>& runs, const PromptFlags& flags, const ArchSpec& spec,
+                   Console& console);
+
+}  // namespace sinkscope

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "app/cli/console.h"
+#include "app/cli/progress.h"
+#include "capture/engine.h"
+
+namespace sinkscope {
+
+// Throws Error{unsupported} with the first of the model's obstacles when it cannot be run.
+void require_runnable(const ModelFiles& model);
+
+// Runs the request into a capture file at `path`, which is there and whole afterwards. The engine
+// works on a thread of its own, while this one shows progress and listens: SIGINT or SIGTERM asks
+// it to stop, a second one ends the process. nullopt: stopped; whole layers are in `path`.part.
+// Throws what the engine and the writer throw.
+std::optional<CaptureSummary> record_to_file(const ModelFiles& model,
+                                             const CaptureRequest& request, CaptureLayout layout,
+                                             const std::string& path,
+                                             CaptureWriter::Existing existing, ProgressMode mode,
+                                             Console& console);
+
+}  // namespace sinkscope

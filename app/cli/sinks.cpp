@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <ostream>
+
+#include "app/cli/capture_flags.h"
+#include "app/cli/capture_runs.h"
+#include "app/cli/format_text.h"
+#include "app/cli/parse_text.h"
+#include "app/cli/record_job.h"
+#include "app/cli/run_cli.h"
+#include "app/cli/size_table.h"
+#include "app/cli/verbs.h"
+#include "core/error.h"
+#include "core/sink_report.h"
+
+namespace sinkscope {
+namespace {
+
+namespace fs = std::filesystem;
+
+const char* const kHelp =
+    "A capture is read; a model is run on the prompt (or the built-in text) first, into a temporary\n"
+    "file or, with -o, into a capture that stays.\n\n"
+    "--json keys: schema (sinkscope.sinks/1), conventions, runs [{name, tokens, sink_tokens [{token,\n"
+    "text, special, heads, max_score, mean_score}], attention {layers, first_token_score\n"
+    "{with_row0, without_row0}, gu {epsilon, key, queries, score, sink_ratio, cells}, …}, residual\n"
+    "{sites, max_abs [{site, value, token, dim}], kurtosis, massive, sorted_dims,\n"
+    "sorted_dims_without_first, first_permille_ratio, sink_dims, …}}], all (mean, sd, min and max of\n"
+    "every scalar over the runs, and in how many runs a dimension is a sink). Per-head arrays are\n"
+    "[layer with softmax attention][head]; NaN and infinity are null, with their count.\n"
+    "--csv columns: run,quantity,layer,head,site,token,dim,value.\n\n"
+    "example: sinkscope sinks RUN.h5 --run all --json";
+
+struct SinkFlags {
+  std::string input;
+  std::optional<std::string> run_name, output;
+  std::optional<std::string> epsilon, key, gu_length, at, min_queries, massive, min_m2, permille;
+  bool json = false, csv = false, force = false;
+  PromptFlags prompt;
+  RunFlags run;
+};
+
+void add_flags(CommandLine& command, SinkFlags& flags) {
+  command.positional("RUN.h5|MODEL", flags.input, "a capture (RUN.h5::run3: one run), or a model");
+  command.flag("--json", flags.json, "print JSON");
+  command.flag("--csv", flags.csv, "print one table, a number a row");
+  command.value("--run", flags.run_name, "NAME|all", "runs of the capture (default: the first)");
+  command.group("Criteria");
+  command.value("--epsilon", flags.epsilon, "0.3", "a head sinks where its score exceeds this");
+  command.value("--key", flags.key, "0", "the key position whose scores are listed");
+  command.value("--gu-length", flags.gu_length, "64", "cut sequences, as published (at most 64)");
+  command.value("--min-queries", flags.min_queries, "8",
+                "sink tokens: keys with at least so many later queries");
+  command.value("--at", flags.at, "first|rest|ids:LO-HI",
+                "positions of the residual numbers (ids: token ids; needs the recorded stream)");
+  command.value("--massive", flags.massive, "auto|absolute|ratio|zscore",
+                "criterion of massive activations");
+  command.value("--min-m2", flags.min_m2, "10", "residual sink: mean |h| over its median");
+  command.value("--permille", flags.permille, "nearest|ceil", "rounding of the first 1‰ of dims");
+  add_prompt_flags(command, flags.prompt);
+  add_run_flags(command, flags.run);
+  command.value("-o,--output", flags.output, "RUN.h5", "keep the capture made of a model");
+  command.flag("--force", flags.force, "replace an existing file");
+  command.footer(kHelp);
+}
+
+MassiveMode parse_massive(const std::string& text) {
+  if (text == "auto") return MassiveMode::automatic;
+  if (text == "absolute") return MassiveMode::absolute;
+  if (text == "ratio") return MassiveMode::ratio;
+  if (text == "zscore") return MassiveMode::zscore;
+  throw Error(ErrorKind::invalid_argument,
+              fmt::format("--massive: expected auto, absolute, ratio or zscore, found '{}'", text));
+}
+
+SinkOptions sink_options(const SinkFlags& flags) {
+  constexpr std::int64_t kMaxInt = std::numeric_limits<int>::max();
+  SinkOptions options;
+  if (flags.epsilon) options.epsilon = parse_number("--epsilon", *flags.epsilon, 0, 1);
+  if (flags.key) options.gu_key = static_cast<int>(parse_integer("--key", *flags.key, 0, kMaxInt));
+  if (flags.gu_length)
+    options.gu_length = static_cast<int>(parse_integer("--gu-length", *flags.gu_length, 1, 64));
+  if (flags.min_queries)
+    options.min_later_queries =
+        static_cast<int>(parse_integer("--min-queries", *flags.min_queries, 0, kMaxInt));
+  if (flags.at) options.at = PositionFilter::parse(*flags.at);
+  if (flags.massive) options.massive.mode = parse_massive(*flags.massive);
+  if (flags.min_m2) options.min_m2 = parse_number("--min-m2", *flags.min_m2, 1, 1e9);
+  if (flags.permille) {
+    if (*flags.permille != "nearest" && *flags.permille != "ceil")
+      throw Error(ErrorKind::invalid_argument,
+                  fmt::format("--permille: expected nearest or ceil, found '{}'", *flags.permille));
+    options.permille =
+        *flags.permille == "ceil" ? PermilleRounding::up : PermilleRounding::nearest;
+  }
+  return options;
+}
+
+// A folder of its own for a capture nobody asked to keep.
+class TemporaryFolder {
+ public:
+  TemporaryFolder() {
+    path_ = (fs::temp_directory_path() / "sinkscope-XXXXXX").string();
+    if (mkdtemp(path_.data()) == nullptr)
+      throw Error(ErrorKind::io, fmt::format("{}: cannot be made; set TMPDIR", path_));
+  }
+  ~TemporaryFolder() {
+    std::error_code ignored;
+    fs::remove_all(path_, ignored);
+  }
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+
+  std::string file(const std::string& name) const { return (fs::path(path_) / name).string(); }
+
+ private:
+  std::string path_;
+};
+
+void print_report(const SinkFlags& flags, const SinkReport& report, const std::string& next,
+                  Console& console) {
+  if (flags.json) {
+    console.out << sink_report_json(report).dump(2) << '\n';
+  } else if (flags.csv) {
+    console.out << sink_report_csv(report);
+  } else {
+    console.out << sink_report_text(report) << "\nnext: " << next << '\n';
+  }
+}
+
+int report_capture(const SinkFlags& flags, const SinkOptions& options, Console& console) {
+  if (has_prompt(flags.prompt) || flags.output)
+    throw Error(ErrorKind::invalid_argument,
+                fmt::format("{}: is a capture: a prompt or -o is for a model", flags.input));
+  const RunPath place = parse_run_path(flags.input);
+  const auto reader = CaptureReader::open(place.path);
+  if (!reader->complete())
+    console.warn(fmt::format("{}: incomplete, {} whole layers", place.path, reader->layers_done()));
+  const auto runs = pick_runs(*reader, place.run, flags.run_name, console);
+  const std::string site =
+      fmt::format("blocks.{}.hook_resid_post", std::max(0, reader->model(runs.front()).n_layers / 2));
+  const std::string next =
+      reader->has(runs.front(), "residual/stream")
+          ? fmt::format("sinkscope dump {} {} -o resid.npy", shell_word(place.path), site)
+          : fmt::format("sinkscope dump {} --list", shell_word(place.path));
+  print_report(flags, sink_report(*reader, runs, options), next, console);
+  return kExitDone;
+}
+
+// What is asked of the model: statistics, and the stream where the report needs it or it is kept.
+RecordFlags record_for(const SinkFlags& flags, const SinkOptions& options) {
+  RecordFlags record;
+  const bool needs_stream = options.at.kind == PositionFilter::Kind::ids || flags.output;
+  record.record = needs_stream ? "stream" : "stats";
+  return record;
+}
+
+int report_model(const SinkFlags& flags, const SinkOptions& options, Console& console) {
+  std::error_code ignored;
+  if (flags.output && !flags.force && fs::exists(*flags.output, ignored))
+    throw Error(ErrorKind::invalid_argument,
+                fmt::format("{}: exists already; --force replaces it", *flags.output));
+  const ProgressMode mode = parse_progress_mode(flags.run.progress, console);
+  const RecordFlags record = record_for(flags, options);
+  CaptureRequest request = capture_request(flags.run, record);
+  request.command = canonical_command(flags.run, record, flags.prompt);
+  const auto model = open_model(flags.input, OpenOptions{flags.run.ignore_index});
+  for (const std::string& warning : model->warnings()) console.warn(warning);
+  require_runnable(*model);
+  request.runs = read_prompts(flags.prompt, *model, console);
+  const CaptureLayout layout = plan_capture(*model, request);
+
+  std::optional<TemporaryFolder> folder;
+  if (!flags.output) folder.emplace();
+  const std::string path = flags.output ? *flags.output : folder->file("run.h5");
+  require_free_space(path, total_bytes(size_table(layout)));
+  const auto existing =
+      flags.force ? CaptureWriter::Existing::overwrite : CaptureWriter::Existing::refuse;
+  if (!record_to_file(*model, request, layout, path, existing, mode, console)) {
+    console.note("canceled");
+    return kExitCanceled;
+  }
+  const auto reader = CaptureReader::open(path);
+  const std::vector<std::string> runs =
+      pick_runs(*reader, "", flags.run_name ? flags.run_name : "all", console);
+  const std::string next =
+      flags.output ? fmt::format("sinkscope dump {} --list", shell_word(path))
+                   : fmt::format("sinkscope capture {} --record maps -o run.h5",
+                                 shell_word(flags.input));
+  print_report(flags, sink_report(*reader, runs, options), next, console);
+  return kExitDone;
+}
+
+}  // namespace
+
+int run_sinks(const std::vector<std::string>& args, Console& console) {
+  SinkFlags flags;
+  CommandLine command("sinks",
+                      "Reports attention sinks, massive activations and residual sinks of a "
+                      "capture, or of a model.");
+  add_flags(command, flags);
+  if (!command.parse(args, console)) return kExitDone;
+  if (flags.json && flags.csv)
+    throw Error(ErrorKind::invalid_argument, "expected one of --json and --csv, found both");
+  const SinkOptions options = sink_options(flags);
+  return looks_like_capture(parse_run_path(flags.input).path)
+             ? report_capture(flags, options, console)
+             : report_model(flags, options, console);
+}
+
+}  // namespace sinkscope

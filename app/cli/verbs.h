@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "app/cli/console.h"
+
+namespace sinkscope {
+
+// The verbs of the command line, one file each. Every one takes the arguments behind its name and
+// returns the exit code of what it did; what fails is thrown as Error.
+int run_info(const std::vector<std::string>& args, Console& console);
+int run_norms(const std::vector<std::string>& args, Console& console);
+int run_tokenize(const std::vector<std::string>& args, Console& console);
+int run_capture(const std::vector<std::string>& args, Console& console);
+int run_sinks(const std::vector<std::string>& args, Console& console);
+int run_dump(const std::vector<std::string>& args, Console& console);
+
+// `sinkscope FILE|MODEL` without a verb: what it is, in short, and the next command.
+int run_look(const std::string& path, Console& console);
+
+struct Verb {
+  const char* name;
+  const char* usage;    // "MODEL … -o RUN.h5"
+  const char* summary;  // one line of the overview
+  int (*run)(const std::vector<std::string>& args, Console& console);
+};
+
+const std::vector<Verb>& verbs();
+
+}  // namespace sinkscope

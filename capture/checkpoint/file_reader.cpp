@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "capture/checkpoint/file_reader.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "core/error.h"
+
+namespace sinkscope {
+
+FileReader::FileReader(std::string path) : path_(std::move(path)) {
+  descriptor_ = open(path_.c_str(), O_RDONLY | O_CLOEXEC);
+  if (descriptor_ < 0) {
+    const bool absent = errno == ENOENT || errno == ENOTDIR;
+    throw Error(absent ? ErrorKind::not_found : ErrorKind::io,
+                fmt::format("{}: cannot open: {}", path_, std::strerror(errno)));
+  }
+  struct stat status {};
+  const int result = fstat(descriptor_, &status);
+  if (result == 0 && S_ISREG(status.st_mode)) {
+    size_ = static_cast<std::uint64_t>(status.st_size);
+    return;
+  }
+  close(descriptor_);
+  descriptor_ = -1;
+  if (result != 0) throw Error(ErrorKind::io, fmt::format("{}: cannot read its size", path_));
+  throw Error(ErrorKind::invalid_argument, fmt::format("{}: not a regular file", path_));
+}
+
+FileReader::~FileReader() {
+  if (descriptor_ >= 0) close(descriptor_);
+}
+
+FileReader::FileReader(FileReader&& other) noexcept
+    : path_(std::move(other.path_)),
+      descriptor_(std::exchange(other.descriptor_, -1)),
+      size_(other.size_) {}
+
+FileReader& FileReader::operator=(FileReader&& other) noexcept {
+  std::swap(path_, other.path_);
+  std::swap(descriptor_, other.descriptor_);
+  std::swap(size_, other.size_);
+  return *this;
+}
+
+void FileReader::read(std::uint64_t offset, std::uint64_t n_bytes, void* out) const {
+  auto* to = static_cast<char*>(out);
+  std::uint64_t done = 0;
+  while (done < n_bytes) {
+    const std::uint64_t piece = std::min<std::uint64_t>(n_bytes - done, std::uint64_t{1} << 30);
+    const ssize_t got = pread(descriptor_, to + done, piece, static_cast<off_t>(offset + done));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) {
+      throw Error(ErrorKind::io, fmt::format("{}: reading {} bytes at {} failed: {}", path_,
+                                             n_bytes, offset, std::strerror(errno)));
+    }
+    if (got == 0) {
+      throw Error(
+          ErrorKind::corrupt,
+          fmt::format("{}: ends at byte {} inside a read of {} bytes at {} (it had {} bytes "
+                      "when it was opened)",
+                      path_, offset + done, n_bytes, offset, size_));
+    }
+    done += static_cast<std::uint64_t>(got);
+  }
+}
+
+}  // namespace sinkscope

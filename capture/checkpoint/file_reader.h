@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace sinkscope {
+
+// A file opened for reading at positions (pread): nothing is mapped, there is no cursor, and const
+// members may be called from several threads. The descriptor is closed with the object.
+class FileReader {
+ public:
+  // Throws Error: not_found (no such file), invalid_argument (a folder), io.
+  explicit FileReader(std::string path);
+  ~FileReader();
+  FileReader(FileReader&& other) noexcept;
+  FileReader& operator=(FileReader&& other) noexcept;
+  FileReader(const FileReader&) = delete;
+  FileReader& operator=(const FileReader&) = delete;
+
+  const std::string& path() const { return path_; }
+  std::uint64_t size() const { return size_; }  // when it was opened
+
+  // Reads exactly [offset, offset + n_bytes). Throws Error: corrupt when the file ends before,
+  // io when the disk fails.
+  void read(std::uint64_t offset, std::uint64_t n_bytes, void* out) const;
+
+ private:
+  std::string path_;
+  int descriptor_ = -1;
+  std::uint64_t size_ = 0;
+};
+
+}  // namespace sinkscope

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#pragma once
+
+#include "capture/checkpoint/hf_config.h"
+#include "capture/checkpoint/role_table.h"
+#include "capture/checkpoint/safetensors_file.h"
+
+namespace sinkscope {
+
+// For architectures that cannot be run: the norms (and the embedding) that can be told by name
+// where the layout is Llama-like, whatever comes before "layers.". Fills in n_layers, d_model and
+// norm_kind where the config does not say. Norms without a role are named in a warning.
+RoleTable assign_hf_norms(HfConfig& config, const SafetensorsCheckpoint& checkpoint);
+
+}  // namespace sinkscope

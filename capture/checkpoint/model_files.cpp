@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "capture/checkpoint/model_files.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
+#include <utility>
+
+#include "capture/checkpoint/file_reader.h"
+#include "capture/checkpoint/gguf_config.h"
+#include "capture/checkpoint/gguf_file.h"
+#include "capture/checkpoint/hf_config.h"
+#include "capture/checkpoint/hf_roles.h"
+#include "capture/checkpoint/hub_cache.h"
+#include "capture/checkpoint/opened_model.h"
+#include "capture/checkpoint/safetensors_file.h"
+#include "capture/checkpoint/safetensors_header.h"
+#include "capture/checkpoint/shard_index.h"
+#include "capture/checkpoint/text_file.h"
+#include "core/error.h"
+
+namespace sinkscope {
+namespace fs = std::filesystem;
+namespace {
+
+using Lines = std::vector<std::string>;
+
+void append(Lines& lines, const Lines& more) {
+  lines.insert(lines.end(), more.begin(), more.end());
+}
+
+bool exists(const fs::path& path) {
+  std::error_code ignored;
+  return fs::exists(path, ignored);
+}
+
+// The hub's name for a snapshot, else the folder's own.
+std::string name_of(const std::string& folder) {
+  const fs::path whole = fs::absolute(folder).lexically_normal();
+  const std::string hub = hub_name_of(whole.string());
+  if (!hub.empty()) return hub;
+  return (whole.has_filename() ? whole.filename() : whole.parent_path().filename()).string();
+}
+
+HfConfig read_config(const fs::path& folder, std::string& config_text) {
+  const std::string where = (folder / "config.json").string();
+  if (!exists(where)) {
+    HfConfig config;
+    config.obstacles.push_back("no config.json in " + folder.string() +
+                               ": the architecture is not known");
+    return config;
+  }
+  config_text = read_text_file(where);
+  HfConfig config = parse_hf_config(config_text, where);
+  const std::string generation = (folder / "generation_config.json").string();
+  if (exists(generation)) add_generation_config(config, read_text_file(generation), generation);
+  return config;
+}
+
+// `folder` holds config.json, `shards` the tensors; `path` is what the user will be told.
+std::unique_ptr<ModelFiles> open_safetensors(const std::string& folder, const ShardSet& shards,
+                                             const std::string& path) {
+  ModelParts parts;
+  parts.path = path;
+  HfConfig config = read_config(folder, parts.config_text);
+  auto checkpoint = SafetensorsCheckpoint::open(shards.files, config.quantization);
+  append(parts.warnings, shards.warnings);
+  append(parts.warnings, checkpoint->warnings());
+  append(parts.warnings, check_against_index(shards, *checkpoint));
+  const std::string where = !shards.index_path.empty() ? shards.index_path
+                            : shards.files.size() == 1 ? shards.files.front()
+                                                       : folder;
+  parts.roles = assign_hf_roles(config, *checkpoint, where);
+  parts.spec = std::move(config.spec);
+  parts.spec.name = name_of(folder);
+  parts.obstacles = std::move(config.obstacles);
+  append(parts.warnings, config.warnings);
+  parts.checkpoint = std::move(checkpoint);
+  return std::make_unique<OpenedModel>(std::move(parts));
+}
+
+std::unique_ptr<ModelFiles> open_gguf(const std::string& path) {
+  ModelParts parts;
+  std::unique_ptr<GgufFile> file = GgufFile::open(path);
+  GgufModel described = describe_gguf(*file, path);
+  parts.path = path;
+  parts.container = Container::gguf;
+  parts.gguf = file.get();
+  parts.spec = std::move(described.spec);
+  parts.roles = std::move(described.roles);
+  parts.config_text = std::move(described.config_text);
+  parts.obstacles = std::move(described.obstacles);
+  parts.warnings = file->warnings();
+  append(parts.warnings, described.warnings);
+  parts.checkpoint = std::move(file);
+  return std::make_unique<OpenedModel>(std::move(parts));
+}
+
+bool is_pickle(const FileReader& file) {
+  char start[4] = {};
+  file.read(0, std::min<std::uint64_t>(sizeof(start), file.size()), start);
+  const bool is_zip = std::memcmp(start, "PK\x03\x04", 4) == 0;
+  const bool is_protocol = start[0] == '\x80' && start[1] >= 2 && start[1] <= 5;
+  const std::string suffix = fs::path(file.path()).extension().string();
+  return is_zip || is_protocol || suffix == ".bin" || suffix == ".pt" || suffix == ".pth" ||
+         suffix == ".ckpt";
+}
+
+// Content decides; a suffix only helps where the content says nothing.
+std::unique_ptr<ModelFiles> open_file(const std::string& path) {
+  if (looks_like_gguf(path)) return open_gguf(path);
+  const FileReader file(path);
+  const bool is_named_so = path.ends_with(".safetensors");
+  if (!looks_like_safetensors(file) && !looks_like_lfs_pointer(file)) {
+    if (is_pickle(file)) throw Error(ErrorKind::unsupported, pickle_advice(path));
+    if (!is_named_so) {
+      throw Error(ErrorKind::unsupported,
+                  path + ": neither a GGUF nor a safetensors file by its first bytes");
+    }
+  }
+  ShardSet single;
+  single.files.push_back(path);
+  ShardName shard;
+  if (parse_shard_name(fs::path(path).filename().string(), shard) && shard.total > 1) {
+    single.warnings.push_back(
+        fmt::format("this file is number {} of {}: open the folder for the "
+                    "whole model",
+                    shard.number, shard.total));
+  }
+  const fs::path folder = fs::path(path).parent_path();
+  return open_safetensors(folder.empty() ? "." : folder.string(), single, path);
+}
+
+// The GGUF file that a folder without safetensors stands for, or "".
+std::string only_gguf_in(const std::string& folder) {
+  Lines found;
+  std::error_code failed;
+  for (fs::directory_iterator it(folder, failed), end; !failed && it != end; it.increment(failed)) {
+    const std::string path = it->path().string();
+    if (path.ends_with(".safetensors") || path.ends_with(".safetensors.index.json")) return "";
+    const bool is_later_part =
+        path.find("-of-") != std::string::npos && path.find("-00001-of-") == std::string::npos;
+    if (path.ends_with(".gguf") && !is_later_part) found.push_back(path);
+  }
+  return found.size() == 1 ? found.front() : std::string();
+}
+
+std::unique_ptr<ModelFiles> open_folder(const std::string& folder, const OpenOptions& options) {
+  if (const std::string gguf = only_gguf_in(folder); !gguf.empty()) return open_file(gguf);
+  return open_safetensors(folder, find_shards(folder, options), folder);
+}
+
+}  // namespace
+
+std::unique_ptr<ModelFiles> open_model(const std::string& path, const OpenOptions& options) {
+  std::error_code ignored;
+  if (fs::is_directory(path, ignored))
+    return open_folder(snapshot_of(path).value_or(path), options);
+  if (exists(path)) return open_file(path);
+  if (fs::is_symlink(fs::symlink_status(path, ignored))) {
+    throw Error(ErrorKind::not_found,
+                path + ": a symbolic link to a file that is not there (incomplete download?)");
+  }
+  if (const auto snapshot = find_in_hub_cache(path)) return open_folder(*snapshot, options);
+  throw Error(
+      ErrorKind::not_found,
+      fmt::format("{}: no such file or folder, and no model of this name in the hub cache {}", path,
+                  hub_cache_folder()));
+}
+
+}  // namespace sinkscope

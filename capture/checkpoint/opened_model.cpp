@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "capture/checkpoint/opened_model.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/error.h"
+
+namespace sinkscope {
+namespace {
+
+std::string place(Role role, int layer) {
+  return layer == kNoLayer ? std::string(to_string(role))
+                           : fmt::format("{} of blocks.{}", to_string(role), layer);
+}
+
+// Stored row, inside its head, of Hugging Face row `row` of that head.
+std::int64_t stored_row(const TensorRef& ref, std::int64_t row) {
+  const std::int64_t half = ref.rotary_dim / 2;
+  return row < 2 * half ? 2 * (row % half) + row / half : row;
+}
+
+// Rows [begin, end) in Hugging Face order of a tensor whose heads are stored in pairs. Each head is
+// read whole, in one piece, and its rows are put where they belong.
+void read_pairs(const Checkpoint& checkpoint, const TensorRef& ref, std::int64_t row_size,
+                std::int64_t begin, std::int64_t end, float* out) {
+  const std::int64_t dim = ref.head_dim;
+  std::vector<float> head(static_cast<std::size_t>(dim * row_size));
+  for (std::int64_t first = begin / dim * dim; first < end; first += dim) {
+    checkpoint.read_rows(ref.tensor, first, first + dim, head.data());
+    const std::int64_t last = std::min(end, first + dim);
+    for (std::int64_t row = std::max(begin, first); row < last; ++row) {
+      const float* from = head.data() + stored_row(ref, row - first) * row_size;
+      std::copy(from, from + row_size, out + (row - begin) * row_size);
+    }
+  }
+}
+
+// The same for a bias: one row, whose elements are permuted.
+void permute_bias(const TensorRef& ref, std::int64_t n, float* values) {
+  const std::vector<float> stored(values, values + n);
+  for (std::int64_t i = 0; i < n; ++i) {
+    const std::int64_t first = i / ref.head_dim * ref.head_dim;
+    values[i] = stored[static_cast<std::size_t>(first + stored_row(ref, i - first))];
+  }
+}
+
+}  // namespace
+
+const TensorRef& OpenedModel::ref(Role role, int layer) const {
+  const TensorRef* found = parts_.roles.find(role, layer);
+  if (found == nullptr) {
+    throw Error(ErrorKind::not_found,
+                fmt::format("{}: the model has no {}", parts_.path, place(role, layer)));
+  }
+  return *found;
+}
+
+const TensorInfo& OpenedModel::info(Role role, int layer) const {
+  return checkpoint().tensors()[static_cast<std::size_t>(ref(role, layer).tensor)];
+}
+
+void OpenedModel::read_rows(Role role, int layer, std::int64_t begin, std::int64_t end,
+                            float* out) const {
+  const TensorRef& from = ref(role, layer);
+  const TensorInfo& tensor = info(role, layer);
+  const bool is_vector = tensor.shape.size() < 2;
+  const std::int64_t n = is_vector ? tensor.row_size() : tensor.n_rows();
+  if (begin < 0 || begin > end || end > tensor.n_rows()) {
+    throw Error(ErrorKind::invalid_argument,
+                fmt::format("{}: rows [{}, {}) of the {} rows of {}", parts_.path, begin, end,
+                            tensor.n_rows(), place(role, layer)));
+  }
+  if (from.order == RowOrder::as_stored || begin == end) {
+    checkpoint().read_rows(from.tensor, begin, end, out);
+    return;
+  }
+  if (from.head_dim < 1 || n % from.head_dim != 0) {
+    throw Error(ErrorKind::corrupt, fmt::format("{}: {} has {} rows, not whole heads of {}",
+                                                parts_.path, tensor.name, n, from.head_dim));
+  }
+  if (is_vector) {
+    checkpoint().read_rows(from.tensor, 0, 1, out);
+    permute_bias(from, n, out);
+  } else {
+    read_pairs(checkpoint(), from, tensor.row_size(), begin, end, out);
+  }
+}
+
+std::vector<float> ModelFiles::read_vector(Role role, int layer) const {
+  const std::int64_t n_rows = rows(role, layer);
+  std::vector<float> values(static_cast<std::size_t>(n_rows * cols(role, layer)));
+  read_rows(role, layer, 0, n_rows, values.data());
+  return values;
+}
+
+NormGain ModelFiles::norm_gain(Role role, int layer) const {
+  NormGain gain;
+  gain.raw = read_vector(role, layer);
+  gain.effective = gain.raw;
+  const auto missing = static_cast<float>(spec().norm_offset) - stored_offset(role, layer);
+  for (float& value : gain.effective) value += missing;
+  return gain;
+}
+
+}  // namespace sinkscope

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "capture/checkpoint/model_files.h"
+#include "capture/checkpoint/role_table.h"
+
+namespace sinkscope {
+
+// Everything that opening a model finds out, whatever its container.
+struct ModelParts {
+  std::unique_ptr<Checkpoint> checkpoint;
+  const GgufFile* gguf = nullptr;  // the checkpoint, if it is one
+  Container container = Container::safetensors;
+  ArchSpec spec;
+  RoleTable roles;
+  std::string path, config_text;
+  std::vector<std::string> obstacles, warnings;
+};
+
+// The one implementation of ModelFiles: parts, and rows brought into Hugging Face order.
+class OpenedModel final : public ModelFiles {
+ public:
+  explicit OpenedModel(ModelParts parts) : parts_(std::move(parts)) {}
+
+  const Checkpoint& checkpoint() const override { return *parts_.checkpoint; }
+  const ArchSpec& spec() const override { return parts_.spec; }
+  Container container() const override { return parts_.container; }
+  const std::string& path() const override { return parts_.path; }
+  const std::string& config_text() const override { return parts_.config_text; }
+  const GgufFile* gguf() const override { return parts_.gguf; }
+  const std::vector<std::string>& obstacles() const override { return parts_.obstacles; }
+  const std::vector<std::string>& warnings() const override { return parts_.warnings; }
+
+  bool has(Role role, int layer) const override {
+    return parts_.roles.find(role, layer) != nullptr;
+  }
+  std::int64_t rows(Role role, int layer) const override { return info(role, layer).n_rows(); }
+  std::int64_t cols(Role role, int layer) const override { return info(role, layer).row_size(); }
+  std::string tensor_name(Role role, int layer) const override { return info(role, layer).name; }
+  void read_rows(Role role, int layer, std::int64_t begin, std::int64_t end,
+                 float* out) const override;
+
+ protected:
+  float stored_offset(Role role, int layer) const override {
+    return ref(role, layer).stored_offset;
+  }
+
+ private:
+  const TensorRef& ref(Role role, int layer) const;  // throws not_found
+  const TensorInfo& info(Role role, int layer) const;
+
+  ModelParts parts_;
+};
+
+}  // namespace sinkscope

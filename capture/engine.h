@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "capture/checkpoint/model_files.h"
+#include "core/capture_layout.h"
+#include "core/capture_writer.h"
+#include "core/job.h"
+
+namespace sinkscope {
+
+// The plain C++ face of the engine, the module libsinkscope_engine.so that is loaded on first use.
+// No Torch type appears here.
+
+enum class RunDtype { float32, bfloat16 };
+
+// What to record, beyond the statistics that every capture has.
+struct RecordRequest {
+  bool stream = true;                   // residual/stream and final_norm
+  bool maps = false;                    // attention/pattern
+  bool all = false;                     // norm outputs, q, k, v, z
+  bool logits = false;                  // logits/full
+  std::vector<std::string> sites;       // single hooks by name, e.g. "hook_attn_out"
+  std::vector<int> layers;              // recorded blocks; empty = all
+  std::vector<int> heads, rows;         // of the maps; empty = all
+  Reduce reduce = Reduce::none;
+  bool operator==(const RecordRequest&) const = default;
+};
+
+struct CaptureRequest {
+  std::vector<RunInput> runs;
+  RecordRequest record;
+  std::string device = "auto";  // auto | cpu | cuda[:N]
+  RunDtype dtype = RunDtype::float32;
+  int threads = 0;  // intra-op; 0 = all cores
+  std::int64_t weight_budget = std::int64_t{4} << 30;      // bytes of weights kept between groups
+  std::int64_t activation_budget = std::int64_t{1} << 30;  // bytes of prompt states in a group
+  int top_k = 10;
+  std::string kernel = "auto";  // auto | fused | reference: which body computes attention
+  std::string command;          // canonical request, for provenance
+};
+
+struct CaptureSummary {
+  double mean_loss = 0;  // over all runs and scored positions; NaN without a head
+  std::int64_t n_tokens = 0;
+  double load_seconds = 0, forward_seconds = 0, write_seconds = 0;
+  std::string device;
+};
+
+// The file this request will make of this model, before anything runs: shapes, norms' gains,
+// recorded sites. Needs no LibTorch (linked into the checkpoint side); throws
+// Error{invalid_argument} naming the layer, head, row or site that does not exist.
+CaptureLayout plan_capture(const ModelFiles& model, const CaptureRequest& request);
+
+// Estimated peak memory of the request in bytes.
+std::int64_t predicted_memory(const ModelFiles& model, const CaptureRequest& request);
+
+class Engine {
+ public:
+  virtual ~Engine() = default;
+
+  // LibTorch's version, e.g. "2.15.0".
+  virtual std::string torch_version() const = 0;
+
+  // Resolves "auto" and checks that the device is there: Error{device} in one sentence otherwise.
+  virtual std::string resolve_device(const std::string& request) const = 0;
+
+  // Runs the model over the request's prompts, layer-major, and fills `writer` (made from
+  // plan_capture's layout of the same request). Does not call finish(). Canceled: nullopt, whole
+  // layers are in the file. Throws Error: unsupported, device, out_of_memory, io, corrupt.
+  virtual std::optional<CaptureSummary> capture(const ModelFiles& model,
+                                                const CaptureRequest& request,
+                                                CaptureWriter& writer, JobContext job) = 0;
+};
+
+// Loads the module (once a process). Error{unsupported} when the program was built without
+// LibTorch or the module cannot be loaded, with the loader's reason.
+Engine& load_engine();
+
+}  // namespace sinkscope

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#pragma once
+
+#include <ATen/ATen.h>
+
+#include <cstdint>
+#include <stop_token>
+#include <vector>
+
+namespace sinkscope {
+
+// How attention is cut: whole kv groups × rows of queries, at most 32 MiB of scores, heads split
+// before rows; all heads of a row tile come before the next rows. Follows from the shapes alone, never from free memory, and is recorded.
+struct TileGeometry {
+  int heads = 0, rows = 0;
+};
+TileGeometry tile_geometry(int seq_len, int n_heads, int n_kv_heads);
+
+// Everything that attention statistics hold for one layer and run; see core/FORMAT.md for formulas.
+// Per-row arrays [H, T]; key_mass [H, T] in double until written.
+struct AttentionStats {
+  int n_heads = 0, n_kv_heads = 0, seq_len = 0, window_side = 0, bins = 0;
+  std::vector<float> lse, null_mass, entropy, max_prob, logit_max, logit_gap, distance, first4,
+      last8, out_norm, out_norm_sum;
+  std::vector<double> key_mass;
+  std::vector<float> value_norm;        // [G, T]
+  std::vector<float> window;            // [H, W, W], W = min(T, 64)
+  std::vector<float> thumbnail;         // [H, B, B], B = min(T, 64)
+  AttentionStats(int heads, int kv_heads, int tokens);
+};
+
+// Takes the probabilities of a tile where maps are recorded.
+class MapSink {
+ public:
+  virtual ~MapSink() = default;
+  // A buffer [n_heads, n_rows, T] for the tile that starts at (head, row), contents undefined; null
+  // when this tile is not wanted.
+  virtual float* begin_tile(int head, int n_heads, int row, int n_rows) = 0;
+  // The tile is complete: columns [0, key_end) of every row are written, unseen keys as zeros;
+  // columns from key_end on are still undefined. `window` as in AttentionCall.
+  virtual void end_tile(int key_end, int window) = 0;
+};
+
+// One causal attention: q [T, H, d] and k, v [T, G, d], float32 on the CPU or any type on a device,
+// last dimension contiguous. scores = q·k·scale; key j visible to i iff i − window < j ≤ i
+// (window 0: all j ≤ i); query head h uses kv head h / (H/G).
+struct AttentionCall {
+  at::Tensor q, k, v;
+  double scale = 1;
+  int window = 0;
+};
+
+// Two bodies, tested equal. Both fill `stats`, feed `maps` (may be null), and return z [T, H, d];
+// an undefined tensor means canceled (`stop` is looked at once a tile).
+//  fused: CPU float32, row blocks of one head per core, scores never leave the cache when maps are
+//         not recorded. reference: plain tensor operations on any device.
+at::Tensor attend_fused(const AttentionCall& call, const TileGeometry& tile, AttentionStats& stats,
+                        MapSink* maps, const std::stop_token& stop);
+at::Tensor attend_reference(const AttentionCall& call, const TileGeometry& tile,
+                            AttentionStats& stats, MapSink* maps, const std::stop_token& stop);
+
+}  // namespace sinkscope

@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include <ATen/Parallel.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "capture/model/attention.h"
+#include "capture/model/attention_rows.h"
+#include "core/capture_layout.h"
+
+// LibTorch's BLAS carries the Fortran interface; where a build hides it, ATen's own product serves.
+extern "C" __attribute__((weak)) void sgemm_(const char* trans_a, const char* trans_b,
+                                             const int* m, const int* n, const int* k,
+                                             const float* alpha, const float* a, const int* lda,
+                                             const float* b, const int* ldb, const float* beta,
+                                             float* c, const int* ldc);
+
+namespace sinkscope {
+namespace {
+
+constexpr int kBlockRows = 64;
+constexpr std::int64_t kTileBytes = std::int64_t{32} << 20;
+
+// A row-major matrix somewhere in memory.
+struct Rows {
+  const float* data;
+  std::int64_t stride;
+};
+
+// out [m, n] = scale · a [m, k] · b [n, k]ᵀ, all row-major.
+void multiply_transposed(int m, int n, int k, float scale, Rows a, Rows b, float* out,
+                         std::int64_t out_stride) {
+  if (sgemm_ != nullptr) {
+    const int lda = static_cast<int>(b.stride), ldb = static_cast<int>(a.stride),
+              ldc = static_cast<int>(out_stride);
+    const float zero = 0;
+    sgemm_("T", "N", &n, &m, &k, &scale, b.data, &lda, a.data, &ldb, &zero, out, &ldc);
+    return;
+  }
+  const auto view = [&](Rows r, int rows) {
+    return at::from_blob(const_cast<float*>(r.data), {rows, k}, {r.stride, 1}, at::kFloat);
+  };
+  at::Tensor result = at::from_blob(out, {m, n}, {out_stride, 1}, at::kFloat);
+  result.copy_(at::mm(view(a, m), view(b, n).t()).mul_(scale));
+}
+
+// out [m, n] = a [m, k] · b [k, n], all row-major.
+void multiply(int m, int n, int k, Rows a, Rows b, float* out, std::int64_t out_stride) {
+  if (sgemm_ != nullptr) {
+    const int lda = static_cast<int>(b.stride), ldb = static_cast<int>(a.stride),
+              ldc = static_cast<int>(out_stride);
+    const float one = 1, zero = 0;
+    sgemm_("N", "N", &n, &m, &k, &one, b.data, &lda, a.data, &ldb, &zero, out, &ldc);
+    return;
+  }
+  at::Tensor result = at::from_blob(out, {m, n}, {out_stride, 1}, at::kFloat);
+  result.copy_(at::mm(
+      at::from_blob(const_cast<float*>(a.data), {m, k}, {a.stride, 1}, at::kFloat),
+      at::from_blob(const_cast<float*>(b.data), {k, n}, {b.stride, 1}, at::kFloat)));
+}
+
+struct Shape {
+  int T, H, G, d, repeat, window;
+  double scale;
+};
+
+Rows head_rows(const at::Tensor& x, int head, int row) {
+  return {x.data_ptr<float>() + head * x.stride(1) + row * x.stride(0), x.stride(0)};
+}
+
+// One unit of work: rows [row, row + n_rows) of one head, up to the keys they see.
+struct Unit {
+  int head, row, n_rows, key_begin, n_keys;
+};
+
+std::vector<Unit> units_of_tile(const Shape& s, int head, int n_heads, int row, int n_rows) {
+  std::vector<Unit> units;
+  for (int h = head; h < head + n_heads; ++h) {
+    for (int r = row; r < row + n_rows; r += kBlockRows) {
+      const int rows = std::min(kBlockRows, row + n_rows - r);
+      const int key_begin = s.window > 0 ? std::max(0, r - s.window + 1) : 0;
+      units.push_back({h, r, rows, key_begin, r + rows - key_begin});
+    }
+  }
+  return units;
+}
+
+float row_norm(const float* x, int n) {
+  double sum = 0;
+  for (int i = 0; i < n; ++i) sum += static_cast<double>(x[i]) * x[i];
+  return static_cast<float>(std::sqrt(sum));
+}
+
+// What a unit adds to sums that several units share; merged in unit order afterwards.
+struct UnitSums {
+  std::vector<float> key_mass;   // [n_keys]
+  std::vector<float> thumbnail;  // lines of the bins that the unit's rows fall into
+  int first_bin = 0;
+};
+
+int bin_of(const AttentionStats& stats, int position) {
+  return static_cast<int>(std::int64_t{position} * stats.bins / stats.seq_len);
+}
+
+// Scores, softmax with statistics, product with the values, for one unit. `scores` is where its
+// first row's first key goes.
+void run_unit(const AttentionCall& call, const Shape& s, const Unit& u, float* scores,
+              std::int64_t stride, AttentionStats& stats, at::Tensor& z, UnitSums& sums) {
+  const int kv = u.head / s.repeat;
+  multiply_transposed(u.n_rows, u.n_keys, s.d, static_cast<float>(s.scale),
+                      head_rows(call.q, u.head, u.row), head_rows(call.k, kv, u.key_begin), scores,
+                      stride);
+  const AttentionBlock block{
+      scores,  stride,   u.row,    u.n_rows,
+      u.key_begin, u.n_keys, s.window, &stats.value_norm[std::int64_t{kv} * s.T + u.key_begin]};
+  const std::int64_t at = std::int64_t{u.head} * s.T + u.row;
+  const AttentionRowStats rows{&stats.lse[at],       &stats.entropy[at],   &stats.max_prob[at],
+                               &stats.logit_max[at], &stats.logit_gap[at], &stats.distance[at],
+                               &stats.first4[at],    &stats.last8[at],     &stats.out_norm_sum[at]};
+  sums.key_mass.assign(static_cast<std::size_t>(u.n_keys), 0.0f);
+  attention_rows(block, rows, sums.key_mass.data());
+  sums.first_bin = bin_of(stats, u.row);
+  const int lines = bin_of(stats, u.row + u.n_rows - 1) - sums.first_bin + 1;
+  sums.thumbnail.assign(static_cast<std::size_t>(lines * stats.bins), 0.0f);
+  pool_thumbnail(block, s.T, stats.bins, sums.first_bin, sums.thumbnail.data());
+
+  const int W = stats.window_side;
+  for (int r = u.row; r < std::min(W, u.row + u.n_rows); ++r) {
+    float* to = &stats.window[(std::int64_t{u.head} * W + r) * W];
+    for (int j = u.key_begin; j < std::min(W, u.key_begin + u.n_keys); ++j)
+      to[j] = scores[(r - u.row) * stride + j - u.key_begin];
+  }
+  float* out = z.data_ptr<float>() + (std::int64_t{u.row} * s.H + u.head) * s.d;
+  const std::int64_t out_stride = std::int64_t{s.H} * s.d;
+  multiply(u.n_rows, s.d, u.n_keys, {scores, stride}, head_rows(call.v, kv, u.key_begin), out,
+           out_stride);
+  for (int r = 0; r < u.n_rows; ++r) stats.out_norm[at + r] = row_norm(out + r * out_stride, s.d);
+}
+
+void merge_sums(const Unit& u, const UnitSums& sums, AttentionStats& stats) {
+  double* mass = &stats.key_mass[std::int64_t{u.head} * stats.seq_len + u.key_begin];
+  for (int j = 0; j < u.n_keys; ++j) mass[j] += sums.key_mass[static_cast<std::size_t>(j)];
+  float* line =
+      &stats.thumbnail[(std::int64_t{u.head} * stats.bins + sums.first_bin) * stats.bins];
+  for (std::size_t i = 0; i < sums.thumbnail.size(); ++i)
+    line[i] = std::max(line[i], sums.thumbnail[i]);
+}
+
+// Where a unit's scores go inside a recorded tile [heads, rows, T]; clears what the unit leaves
+// out of the tile's columns [0, tile_end).
+float* place_in_map(float* map, const Unit& u, int head, int row, int n_rows, int tile_end,
+                    std::int64_t T) {
+  float* first = map + (std::int64_t{u.head - head} * n_rows + u.row - row) * T;
+  for (int r = 0; r < u.n_rows; ++r) {
+    float* line = first + r * T;
+    std::fill(line, line + u.key_begin, 0.0f);
+    std::fill(line + u.key_begin + u.n_keys, line + tile_end, 0.0f);
+  }
+  return first + u.key_begin;
+}
+
+void value_norms(const AttentionCall& call, const Shape& s, AttentionStats& stats) {
+  for (int g = 0; g < s.G; ++g)
+    for (int t = 0; t < s.T; ++t)
+      stats.value_norm[std::int64_t{g} * s.T + t] = row_norm(head_rows(call.v, g, t).data, s.d);
+}
+
+}  // namespace
+
+TileGeometry tile_geometry(int seq_len, int n_heads, int n_kv_heads) {
+  const int group = n_heads / n_kv_heads;
+  const auto bytes = [&](int heads, int rows) { return std::int64_t{4} * heads * rows * seq_len; };
+  TileGeometry tile{group, seq_len};
+  for (int groups = n_kv_heads; groups > 1; --groups) {
+    if (bytes(groups * group, seq_len) <= kTileBytes) {
+      tile.heads = groups * group;
+      return tile;
+    }
+  }
+  if (bytes(group, seq_len) <= kTileBytes) return tile;
+  // Rows in whole chunks of a recorded map where that fits, else in powers of two.
+  const int chunk = pattern_chunk_side(seq_len, n_heads);
+  const std::int64_t fit = std::max<std::int64_t>(1, kTileBytes / bytes(group, 1));
+  if (fit >= chunk) {
+    tile.rows = static_cast<int>(fit / chunk * chunk);
+  } else {
+    tile.rows = 1;
+    while (tile.rows * 2 <= fit) tile.rows *= 2;
+  }
+  return tile;
+}
+
+AttentionStats::AttentionStats(int heads, int kv_heads, int tokens)
+    : n_heads(heads), n_kv_heads(kv_heads), seq_len(tokens), window_side(std::min(tokens, 64)),
+      bins(std::min(tokens, 64)) {
+  const auto rows = static_cast<std::size_t>(heads) * static_cast<std::size_t>(tokens);
+  for (auto* v : {&lse, &null_mass, &entropy, &max_prob, &logit_max, &logit_gap, &distance,
+                  &first4, &last8, &out_norm, &out_norm_sum})
+    v->assign(rows, 0.0f);
+  key_mass.assign(rows, 0.0);
+  value_norm.assign(static_cast<std::size_t>(kv_heads) * static_cast<std::size_t>(tokens), 0.0f);
+  window.assign(static_cast<std::size_t>(heads * window_side * window_side), 0.0f);
+  thumbnail.assign(static_cast<std::size_t>(heads * bins * bins), 0.0f);
+}
+
+at::Tensor attend_fused(const AttentionCall& call, const TileGeometry& tile, AttentionStats& stats,
+                        MapSink* maps, const std::stop_token& stop) {
+  const Shape s{static_cast<int>(call.q.size(0)), static_cast<int>(call.q.size(1)),
+                static_cast<int>(call.k.size(1)), static_cast<int>(call.q.size(2)),
+                static_cast<int>(call.q.size(1) / call.k.size(1)), call.window, call.scale};
+  at::Tensor z = at::empty({s.T, s.H, s.d}, at::kFloat);
+  value_norms(call, s, stats);
+  std::vector<UnitSums> sums;
+  for (int row = 0; row < s.T; row += tile.rows) {
+    const int n_rows = std::min(tile.rows, s.T - row);
+    for (int head = 0; head < s.H; head += tile.heads) {
+      if (stop.stop_requested()) return {};
+      const int n_heads = std::min(tile.heads, s.H - head);
+      float* map = maps != nullptr ? maps->begin_tile(head, n_heads, row, n_rows) : nullptr;
+      const std::vector<Unit> units = units_of_tile(s, head, n_heads, row, n_rows);
+      if (sums.size() < units.size()) sums.resize(units.size());
+      at::parallel_for(0, static_cast<std::int64_t>(units.size()), 1,
+                       [&](std::int64_t begin, std::int64_t end) {
+        thread_local std::vector<float> scratch;
+        for (std::int64_t i = begin; i < end; ++i) {
+          const Unit& u = units[static_cast<std::size_t>(i)];
+          std::int64_t stride = s.T;
+          float* scores = nullptr;
+          if (map != nullptr) {
+            scores = place_in_map(map, u, head, row, n_rows, row + n_rows, s.T);
+          } else {
+            stride = (u.n_keys + 15) / 16 * 16;
+            scratch.resize(static_cast<std::size_t>(kBlockRows * stride));
+            scores = scratch.data();
+          }
+          run_unit(call, s, u, scores, stride, stats, z, sums[static_cast<std::size_t>(i)]);
+        }
+      });
+      for (std::size_t i = 0; i < units.size(); ++i) merge_sums(units[i], sums[i], stats);
+      if (map != nullptr) maps->end_tile(row + n_rows, s.window);
+    }
+  }
+  return z;
+}
+
+}  // namespace sinkscope

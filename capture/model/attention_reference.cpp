@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "capture/model/attention.h"
+
+// Attention and its statistics in plain tensor operations, for any device; the fused body is tested
+// against it.
+namespace sinkscope {
+namespace {
+
+// One tile: heads [head, head + n_heads) and rows [row, row + n_rows) against keys [key_begin, key_end).
+struct Tile {
+  int head, n_heads, row, n_rows, key_begin, key_end;
+};
+
+void copy_rows(const at::Tensor& values, const Tile& t, int T, std::vector<float>& into) {
+  const at::Tensor host = values.to(at::kCPU, at::kFloat).contiguous();  // [heads, rows]
+  for (int h = 0; h < t.n_heads; ++h)
+    std::copy_n(host.data_ptr<float>() + std::int64_t{h} * t.n_rows, t.n_rows,
+                &into[std::int64_t{t.head + h} * T + t.row]);
+}
+
+// [rows, keys] true where the query sees the key.
+at::Tensor visible_mask(const Tile& t, int window, const at::Device& device) {
+  const auto options = at::TensorOptions().dtype(at::kLong).device(device);
+  const at::Tensor i = at::arange(t.row, t.row + t.n_rows, options).unsqueeze(1);
+  const at::Tensor j = at::arange(t.key_begin, t.key_end, options).unsqueeze(0);
+  at::Tensor seen = j.le(i);
+  if (window > 0) seen = seen.logical_and(j.gt(i - window));
+  return seen;
+}
+
+// Lower median of the visible scores: sorting pushes the unseen (+inf here) to the end.
+at::Tensor lower_median_of(const at::Tensor& scores, const at::Tensor& seen) {
+  const double inf = std::numeric_limits<double>::infinity();
+  const at::Tensor sorted = std::get<0>(scores.masked_fill(seen.logical_not(), inf).sort(-1));
+  const at::Tensor k = (seen.sum(-1) - 1).floor_divide(2);  // [rows]
+  const at::Tensor index = k.view({1, -1, 1}).expand({scores.size(0), -1, 1});
+  return sorted.gather(-1, index).squeeze(-1);
+}
+
+void row_statistics(const at::Tensor& scores, const at::Tensor& p, const at::Tensor& seen,
+                    const Tile& t, const at::Tensor& value_norm, AttentionStats& stats) {
+  const int T = stats.seq_len;
+  const double inf = std::numeric_limits<double>::infinity();
+  const at::Tensor masked = scores.masked_fill(seen.logical_not(), -inf);
+  const at::Tensor top = masked.amax(-1), lse = masked.logsumexp(-1);
+  const at::Tensor pd = p.to(at::kDouble);
+  const at::Tensor ps = pd.mul(scores.to(at::kDouble)).masked_fill(seen.logical_not(), 0).sum(-1);
+  copy_rows(lse, t, T, stats.lse);
+  copy_rows((lse.to(at::kDouble) - ps).clamp_min(0), t, T, stats.entropy);
+  copy_rows(p.amax(-1), t, T, stats.max_prob);
+  copy_rows(top, t, T, stats.logit_max);
+  copy_rows(top - lower_median_of(scores, seen), t, T, stats.logit_gap);
+  const auto options = at::TensorOptions().dtype(at::kDouble).device(p.device());
+  const at::Tensor i = at::arange(t.row, t.row + t.n_rows, options).unsqueeze(1);
+  const at::Tensor j = at::arange(t.key_begin, t.key_end, options).unsqueeze(0);
+  copy_rows(pd.mul(i - j).sum(-1), t, T, stats.distance);
+  copy_rows(pd.mul(j.lt(4)).sum(-1), t, T, stats.first4);
+  copy_rows(pd.mul(j.gt(i - 8).logical_and(j.le(i))).sum(-1), t, T, stats.last8);
+  copy_rows(p.matmul(value_norm.unsqueeze(-1)).squeeze(-1), t, T, stats.out_norm_sum);
+
+  const at::Tensor mass = pd.sum(-2).to(at::kCPU).contiguous();  // [heads, keys]
+  const int n_keys = t.key_end - t.key_begin;
+  for (int h = 0; h < t.n_heads; ++h)
+    for (int key = 0; key < n_keys; ++key)
+      stats.key_mass[std::int64_t{t.head + h} * T + t.key_begin + key] +=
+          mass.data_ptr<double>()[std::int64_t{h} * n_keys + key];
+}
+
+// Window and thumbnail from the probabilities on the host [heads, rows, keys].
+void pictures(const at::Tensor& host, const Tile& t, AttentionStats& stats) {
+  const int n_keys = t.key_end - t.key_begin, W = stats.window_side, B = stats.bins;
+  const auto bin = [&](int i) {
+    return static_cast<int>(std::int64_t{i} * B / stats.seq_len);
+  };
+  for (int h = 0; h < t.n_heads; ++h) {
+    for (int r = 0; r < t.n_rows; ++r) {
+      const float* p = host.data_ptr<float>() + (std::int64_t{h} * t.n_rows + r) * n_keys;
+      const std::int64_t head = t.head + h;
+      float* line = &stats.thumbnail[(head * B + bin(t.row + r)) * B];
+      for (int j = 0; j < n_keys; ++j) {
+        const int key = t.key_begin + j;
+        line[bin(key)] = std::max(line[bin(key)], p[j]);
+        if (t.row + r < W && key < W) stats.window[(head * W + t.row + r) * W + key] = p[j];
+      }
+    }
+  }
+}
+
+void store_map(const at::Tensor& host, const Tile& t, int T, float* map) {
+  const int n_keys = t.key_end - t.key_begin;
+  for (std::int64_t line = 0; line < std::int64_t{t.n_heads} * t.n_rows; ++line) {
+    float* to = map + line * T;
+    std::fill_n(to, t.key_begin, 0.0f);
+    std::copy_n(host.data_ptr<float>() + line * n_keys, n_keys, to + t.key_begin);
+  }
+}
+
+}  // namespace
+
+at::Tensor attend_reference(const AttentionCall& call, const TileGeometry& tile,
+                            AttentionStats& stats, MapSink* maps, const std::stop_token& stop) {
+  const int T = stats.seq_len, H = stats.n_heads, G = stats.n_kv_heads, repeat = H / G;
+  // [H, T, d]; each kv head serves `repeat` neighboring query heads: 0,0,1,1, not 0,1,0,1.
+  const at::Tensor q = call.q.transpose(0, 1).to(at::kFloat);
+  const at::Tensor k = call.k.transpose(0, 1).to(at::kFloat).repeat_interleave(repeat, 0);
+  const at::Tensor v = call.v.transpose(0, 1).to(at::kFloat).repeat_interleave(repeat, 0);
+  const at::Tensor norms = v.norm(2, -1);  // [H, T]
+  const at::Tensor kv_norms = norms.to(at::kCPU).contiguous();
+  for (int g = 0; g < G; ++g)
+    std::copy_n(kv_norms.data_ptr<float>() + std::int64_t{g} * repeat * T, T,
+                &stats.value_norm[std::int64_t{g} * T]);
+  at::Tensor z = at::empty({H, T, q.size(2)}, q.options());
+  for (int row = 0; row < T; row += tile.rows) {
+    const int n_rows = std::min(tile.rows, T - row);
+    for (int head = 0; head < H; head += tile.heads) {
+      if (stop.stop_requested()) return {};
+      const int n_heads = std::min(tile.heads, H - head);
+      const Tile t{head, n_heads, row, n_rows,
+                   call.window > 0 ? std::max(0, row - call.window + 1) : 0, row + n_rows};
+      const auto heads = [&](const at::Tensor& x) { return x.narrow(0, head, n_heads); };
+      const auto keys = [&](const at::Tensor& x) {
+        return heads(x).narrow(1, t.key_begin, t.key_end - t.key_begin);
+      };
+      const at::Tensor scores =
+          heads(q).narrow(1, row, n_rows).matmul(keys(k).transpose(1, 2)).mul(call.scale);
+      const at::Tensor seen = visible_mask(t, call.window, scores.device());
+      const double inf = std::numeric_limits<double>::infinity();
+      const at::Tensor p = scores.masked_fill(seen.logical_not(), -inf).softmax(-1);
+      row_statistics(scores, p, seen, t, keys(norms), stats);
+      const at::Tensor out = p.matmul(keys(v));
+      copy_rows(out.norm(2, -1), t, T, stats.out_norm);
+      z.narrow(0, head, n_heads).narrow(1, row, n_rows).copy_(out);
+      const at::Tensor host = p.to(at::kCPU).contiguous();
+      pictures(host, t, stats);
+      if (float* map = maps != nullptr ? maps->begin_tile(head, n_heads, row, n_rows) : nullptr) {
+        store_map(host, t, T, map);
+        maps->end_tile(t.key_end, call.window);
+      }
+    }
+  }
+  return z.transpose(0, 1).to(call.q.scalar_type());
+}
+
+}  // namespace sinkscope

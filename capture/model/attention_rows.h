@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#pragma once
+
+#include <cstdint>
+
+namespace sinkscope {
+
+// Turns a block of attention scores into probabilities and, in the same sweep, into the statistics
+// that every capture has. Plain C++ over float rows, no Torch; compiled for several instruction
+// sets and chosen at run time. Lanes are summed in a fixed order, so the same input gives the same
+// bits on the same machine, whatever the number of threads.
+
+// A block of consecutive query rows of one head. Column c of `scores` is key `key_begin + c`.
+struct AttentionBlock {
+  float* scores = nullptr;      // [n_rows, stride]; in: scaled logits, out: probabilities, 0 unseen
+  std::int64_t stride = 0;      // floats from row to row, ≥ n_keys
+  int query_begin = 0;          // position of row 0
+  int n_rows = 0;
+  int key_begin = 0, n_keys = 0;  // columns in use; must reach the last row's own key
+  int window = 0;               // keys a query sees, its own included; 0 = all up to itself
+  const float* value_norm = nullptr;  // [n_keys] ‖v_j‖₂ of key_begin + c
+};
+
+// One value per row; each array [n_rows].
+//   lse            ln Σ exp(s)                    logit_max  max s
+//   logit_gap      max s − median s, median = element (n−1)/2 of the n sorted visible logits
+//   entropy        −Σ p ln p, nats                max_prob   max p
+//   distance       Σ p (i − j)                    first4     Σ_{j<4} p
+//   last8          Σ_{i−8<j≤i} p                  out_norm_sum  Σ p ‖v‖
+struct AttentionRowStats {
+  float *lse, *entropy, *max_prob, *logit_max, *logit_gap, *distance, *first4, *last8,
+      *out_norm_sum;
+};
+
+// Softmax in place plus statistics. `key_mass` [n_keys] receives the column sums of this block
+// (added to what is there). Causal: row r sees keys max(0, i − window + 1) … i, i = query_begin + r.
+void attention_rows(const AttentionBlock& block, const AttentionRowStats& stats, float* key_mass);
+
+// Max-pools the block into lines of a thumbnail [bins, bins]: bin(i) = floor(i * bins / seq_len),
+// for rows and keys alike; entries keep the larger of old and new. `thumbnail` is the line of
+// `first_bin`, the bin of the block's first row, or of an earlier one.
+void pool_thumbnail(const AttentionBlock& block, int seq_len, int bins, int first_bin,
+                    float* thumbnail);
+
+// Element (n-1)/2 of the sorted values; n ≥ 1, no NaN. Used by the statistics, public for tests.
+float lower_median(const float* values, int n);
+
+// ln Σ exp(values), n ≥ 1.
+double log_sum_exp(const float* values, std::int64_t n);
+
+// The smallest index i in [from, n) with values[i] > bar, else n.
+int first_above(const float* values, int n, int from, float bar);
+
+}  // namespace sinkscope

@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// Compiled once per instruction set; attention_rows.cpp picks one at run time.
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "capture/model/attention_rows.h"
+#include "capture/model/attention_rows_isa.h"
+#include "capture/model/simd_lanes.h"
+
+namespace sinkscope::SINKSCOPE_ISA {
+namespace {
+
+// Lanes are summed in float within a run of 256 elements and in double beyond, so that long rows
+// lose nothing.
+constexpr int kRun = 256;
+
+int count_below(const float* x, int n, float pivot) {
+  const F16 p = splat(pivot);
+  I16 c{};
+  int i = 0;
+  for (; i + kLanes <= n; i += kLanes) c -= load(x + i) < p;
+  int total = 0;
+  for (int l = 0; l < kLanes; ++l) total += c[l];
+  for (; i < n; ++i) total += x[i] < pivot;
+  return total;
+}
+
+float max_below(const float* x, int n, float bound) {
+  const F16 b = splat(bound), lowest = splat(-std::numeric_limits<float>::infinity());
+  F16 m = lowest;
+  int i = 0;
+  for (; i + kLanes <= n; i += kLanes) {
+    const F16 v = load(x + i);
+    m = max(m, v < b ? v : lowest);
+  }
+  float result = max_lane(m);
+  for (; i < n; ++i)
+    if (x[i] < bound && x[i] > result) result = x[i];
+  return result;
+}
+
+struct Range {
+  float min, max;
+};
+
+Range range_of(const float* x, int n) {
+  const float inf = std::numeric_limits<float>::infinity();
+  F16 lo = splat(inf), hi = splat(-inf);
+  int i = 0;
+  for (; i + kLanes <= n; i += kLanes) {
+    const F16 v = load(x + i);
+    lo = min(lo, v);
+    hi = max(hi, v);
+  }
+  if (i < n) {
+    lo = min(lo, load_part(x + i, n - i, inf));
+    hi = max(hi, load_part(x + i, n - i, -inf));
+  }
+  return {-max_lane(-lo), max_lane(hi)};
+}
+
+// Bisection on the value: each step is one vectorized count, and it ends as soon as a single
+// element is left in the bracket. Invariant: count(x < lo) ≤ k < count(x < hi).
+float select(const float* x, int n, int k, Range range) {
+  float lo = range.min;
+  float hi = std::nextafter(range.max, std::numeric_limits<float>::infinity());
+  int below_lo = 0, below_hi = n;
+  while (below_hi - below_lo > 1) {
+    const float mid = lo + (hi - lo) * 0.5f;
+    if (!(mid > lo && mid < hi)) return lo;  // the bracket holds equal values only
+    const int c = count_below(x, n, mid);
+    if (c <= k) {
+      lo = mid;
+      below_lo = c;
+    } else {
+      hi = mid;
+      below_hi = c;
+    }
+  }
+  return max_below(x, n, hi);
+}
+
+struct Visible {
+  int begin, end;  // columns
+};
+
+Visible visible_columns(const AttentionBlock& b, int row) {
+  const int query = b.query_begin + row;
+  const int first = b.window > 0 ? std::max(0, query - b.window + 1) : 0;
+  return {std::max(0, first - b.key_begin), query + 1 - b.key_begin};
+}
+
+struct Sums {
+  double mass = 0, weighted_logit = 0;
+};
+
+// x <- exp(x - top); returns Σ e and Σ e·x.
+Sums exponentiate(float* x, int n, float top) {
+  Sums sums;
+  for (int run = 0; run < n; run += kRun) {
+    const int end = std::min(n, run + kRun);
+    F16 mass{}, weighted{};
+    int i = run;
+    for (; i + kLanes <= end; i += kLanes) {
+      const F16 s = load(x + i) - top;
+      const F16 e = exp_nonpositive(s);
+      store(x + i, e);
+      mass += e;
+      // exp(-inf) = 0 and 0·(-inf) is no number: a masked key weighs nothing.
+      weighted += e == F16{} ? F16{} : e * s;
+    }
+    if (i < end) {
+      const int left = end - i;
+      const F16 s = keep(load_part(x + i, left, top) - top, left, -1000.0f);
+      const F16 e = exp_nonpositive(s);
+      float part[kLanes];
+      store(part, e);
+      std::copy(part, part + left, x + i);
+      mass += e;
+      weighted += e == F16{} ? F16{} : e * s;
+    }
+    sums.mass += sum(mass);
+    sums.weighted_logit += sum(weighted);
+  }
+  return sums;
+}
+
+struct Moments {
+  double position = 0, value_norm = 0;  // Σ p·column, Σ p·‖v‖
+};
+
+// x <- x / mass, column sums, and the two weighted sums.
+Moments normalize(float* x, int n, float inverse, const float* value_norm, float* key_mass) {
+  Moments moments;
+  for (int run = 0; run < n; run += kRun) {
+    const int end = std::min(n, run + kRun);
+    F16 mass{}, position{}, norm{};
+    F16 offset = lane_index();
+    int i = run;
+    for (; i + kLanes <= end; i += kLanes) {
+      const F16 p = load(x + i) * inverse;
+      store(x + i, p);
+      store(key_mass + i, load(key_mass + i) + p);
+      mass += p;
+      position += p * offset;
+      norm += p * load(value_norm + i);
+      offset += static_cast<float>(kLanes);
+    }
+    double mass_run = sum(mass), position_run = sum(position), norm_run = sum(norm);
+    for (; i < end; ++i) {
+      const float p = x[i] * inverse;
+      x[i] = p;
+      key_mass[i] += p;
+      mass_run += p;
+      position_run += static_cast<double>(p) * (i - run);
+      norm_run += static_cast<double>(p) * value_norm[i];
+    }
+    moments.position += position_run + mass_run * run;
+    moments.value_norm += norm_run;
+  }
+  return moments;
+}
+
+void one_row(const AttentionBlock& b, int row, const AttentionRowStats& out, float* key_mass) {
+  float* x = b.scores + row * b.stride;
+  const Visible v = visible_columns(b, row);
+  const int n = v.end - v.begin;
+  float* seen = x + v.begin;
+  const Range range = range_of(seen, n);
+  const float median = select(seen, n, (n - 1) / 2, range);
+  const Sums sums = exponentiate(seen, n, range.max);
+  const float inverse = static_cast<float>(1.0 / sums.mass);
+  const Moments m =
+      normalize(seen, n, inverse, b.value_norm + v.begin, key_mass + v.begin);
+  if (v.begin > 0) std::memset(x, 0, sizeof(float) * static_cast<std::size_t>(v.begin));
+  std::memset(x + v.end, 0, sizeof(float) * static_cast<std::size_t>(b.n_keys - v.end));
+
+  out.lse[row] = static_cast<float>(range.max + std::log(sums.mass));
+  // H = LSE - Σ p s = ln Σe^(s-m) - Σ p (s-m)
+  out.entropy[row] =
+      static_cast<float>(std::max(0.0, std::log(sums.mass) - sums.weighted_logit / sums.mass));
+  out.max_prob[row] = inverse;
+  out.logit_max[row] = range.max;
+  out.logit_gap[row] = range.max - median;
+  out.distance[row] = static_cast<float>((n - 1) - m.position);
+  float first4 = 0;
+  for (int key = b.key_begin; key < std::min(4, b.key_begin + v.end); ++key)
+    first4 += x[key - b.key_begin];
+  out.first4[row] = first4;
+  float last8 = 0;
+  for (int c = std::max(v.begin, v.end - 8); c < v.end; ++c) last8 += x[c];
+  out.last8[row] = last8;
+  out.out_norm_sum[row] = static_cast<float>(m.value_norm);
+}
+
+}  // namespace
+
+void attention_rows(const AttentionBlock& block, const AttentionRowStats& stats, float* key_mass) {
+  for (int row = 0; row < block.n_rows; ++row) one_row(block, row, stats, key_mass);
+}
+
+float lower_median(const float* values, int n) {
+  return select(values, n, (n - 1) / 2, range_of(values, n));
+}
+
+double log_sum_exp(const float* values, std::int64_t n) {
+  const float top = range_of(values, static_cast<int>(n)).max;
+  double mass = 0;
+  for (std::int64_t run = 0; run < n; run += kRun) {
+    const std::int64_t end = std::min<std::int64_t>(n, run + kRun);
+    F16 part{};
+    std::int64_t i = run;
+    for (; i + kLanes <= end; i += kLanes) part += exp_nonpositive(load(values + i) - top);
+    if (i < end) {
+      const int left = static_cast<int>(end - i);
+      part += exp_nonpositive(keep(load_part(values + i, left, top) - top, left, -1000.0f));
+    }
+    mass += sum(part);
+  }
+  return top + std::log(mass);
+}
+
+int first_above(const float* values, int n, int from, float bar) {
+  const F16 limit = splat(bar);
+  int i = from;
+  for (; i + kLanes <= n; i += kLanes) {
+    const I16 above = load(values + i) > limit;
+    std::int32_t any = 0;
+    for (int l = 0; l < kLanes; ++l) any |= above[l];
+    if (any != 0) break;
+  }
+  while (i < n && !(values[i] > bar)) ++i;
+  return i;
+}
+
+void pool_thumbnail(const AttentionBlock& b, int seq_len, int bins, int first_bin, float* thumbnail) {
+  const auto bin_of = [&](int i) { return static_cast<int>(std::int64_t{i} * bins / seq_len); };
+  // First of all rows of one bin element by element, then of that one row over the keys' bins.
+  thread_local std::vector<float> tallest;
+  tallest.resize(static_cast<std::size_t>(b.n_keys));
+  int row = 0;
+  while (row < b.n_rows) {
+    const int bin = bin_of(b.query_begin + row);
+    std::fill(tallest.begin(), tallest.end(), 0.0f);
+    for (; row < b.n_rows && bin_of(b.query_begin + row) == bin; ++row) {
+      const float* x = b.scores + row * b.stride;
+      int i = 0;
+      for (; i + kLanes <= b.n_keys; i += kLanes)
+        store(&tallest[i], max(load(&tallest[i]), load(x + i)));
+      for (; i < b.n_keys; ++i) tallest[i] = std::max(tallest[i], x[i]);
+    }
+    float* line = thumbnail + std::int64_t{bin - first_bin} * bins;
+    int i = 0;
+    while (i < b.n_keys) {
+      const int column = bin_of(b.key_begin + i);
+      // First key of the next bin: the smallest j with j * bins ≥ (column + 1) * seq_len.
+      const std::int64_t next =
+          (std::int64_t{column + 1} * seq_len + bins - 1) / bins - b.key_begin;
+      const int end = static_cast<int>(std::min<std::int64_t>(b.n_keys, next));
+      float top = line[column];
+      for (; i < end; ++i) top = std::max(top, tallest[i]);
+      line[column] = top;
+    }
+  }
+}
+
+}  // namespace sinkscope::SINKSCOPE_ISA

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "capture/model/forward.h"
+
+#include <algorithm>
+
+namespace sinkscope {
+namespace {
+
+// Rotate-half over the leading dims: (a, b) = (x_i, x_{i + n/2}) -> (a c − b s, b c + a s).
+at::Tensor rotate(const at::Tensor& x, const RotaryTable& rotary) {  // x [B, T, heads, d]
+  const std::int64_t half = rotary.cos.size(-1);
+  if (half == 0) return x;
+  const at::Tensor cos = rotary.cos.unsqueeze(1), sin = rotary.sin.unsqueeze(1);  // [T, 1, n/2]
+  const at::Tensor a = x.narrow(-1, 0, half), b = x.narrow(-1, half, half);
+  at::Tensor out = at::empty_like(x, at::MemoryFormat::Contiguous);
+  out.narrow(-1, 0, half).copy_(a * cos - b * sin);
+  out.narrow(-1, half, half).copy_(b * cos + a * sin);
+  const std::int64_t rest = x.size(-1) - 2 * half;
+  if (rest > 0) out.narrow(-1, 2 * half, rest).copy_(x.narrow(-1, 2 * half, rest));
+  return out;
+}
+
+at::Tensor heads_of(const at::Tensor& qkv, std::int64_t first, std::int64_t heads,
+                    std::int64_t d) {  // [B, T, width] -> [B, T, heads, d]
+  return qkv.narrow(-1, first * d, heads * d).unflatten(-1, {heads, d});
+}
+
+}  // namespace
+
+RotaryTable rotary_table(const RopeFrequencies& frequencies, int seq_len, at::Device device) {
+  const auto half = static_cast<std::int64_t>(frequencies.inverse.size());
+  const at::Tensor inverse = at::tensor(frequencies.inverse, at::kFloat);
+  const at::Tensor positions = at::arange(seq_len, at::kFloat);
+  const at::Tensor angles = at::outer(positions, inverse).view({seq_len, half});
+  return {(angles.cos() * frequencies.attention_scaling).to(device),
+          (angles.sin() * frequencies.attention_scaling).to(device)};
+}
+
+at::Tensor rms_norm(const at::Tensor& x, const at::Tensor& gain, double eps) {
+  const at::Tensor h = x.to(at::kFloat);
+  const at::Tensor scale = h.square().mean(-1, /*keepdim=*/true).add_(eps).rsqrt_();
+  return h.mul(scale).mul_(gain).to(x.scalar_type());
+}
+
+at::Tensor run_block(const ArchSpec& spec, const LayerWeights& w, int layer,
+                     const RotaryTable& rotary, const at::Tensor& x, TapListener& listener) {
+  const int H = spec.n_heads, G = spec.n_kv_heads, d = spec.head_dim;
+  listener.on_tap(Site::resid_pre, layer, x);
+  const at::Tensor n1 = rms_norm(x, w.ln1, spec.norm_eps);
+  listener.on_tap(Site::ln1_out, layer, n1);
+
+  const at::Tensor qkv = at::linear(n1, w.qkv, w.qkv_bias);
+  at::Tensor q = heads_of(qkv, 0, H, d), k = heads_of(qkv, H, G, d);
+  const at::Tensor v = heads_of(qkv, H + G, G, d);
+  if (w.q_norm.defined()) {
+    q = rms_norm(q, w.q_norm, spec.norm_eps);
+    k = rms_norm(k, w.k_norm, spec.norm_eps);
+    listener.on_tap(Site::q_norm, layer, q);
+    listener.on_tap(Site::k_norm, layer, k);
+  }
+  listener.on_tap(Site::q, layer, q);
+  listener.on_tap(Site::k, layer, k);
+  listener.on_tap(Site::v, layer, v);
+  q = rotate(q, rotary);
+  k = rotate(k, rotary);
+  listener.on_tap(Site::rot_q, layer, q);
+  listener.on_tap(Site::rot_k, layer, k);
+
+  const AttentionCall call{q[0], k[0], v[0], spec.attention_scale,
+                           spec.window[static_cast<std::size_t>(layer)]};
+  at::Tensor z = listener.on_attention(layer, call);
+  if (!z.defined()) return {};
+  z = z.to(x.scalar_type()).unsqueeze(0);
+  listener.on_tap(Site::z, layer, z);
+  const at::Tensor attn_out = at::linear(z.flatten(2), w.o, w.o_bias);
+  listener.on_tap(Site::attn_out, layer, attn_out);
+  const at::Tensor mid = x + attn_out;
+  listener.on_tap(Site::resid_mid, layer, mid);
+
+  const at::Tensor n2 = rms_norm(mid, w.ln2, spec.norm_eps);
+  listener.on_tap(Site::ln2_out, layer, n2);
+  const at::Tensor gate_up = at::linear(n2, w.gate_up, w.gate_up_bias);
+  const at::Tensor gate = gate_up.narrow(-1, 0, spec.d_mlp);
+  const at::Tensor up = gate_up.narrow(-1, spec.d_mlp, spec.d_mlp);
+  listener.on_tap(Site::mlp_pre, layer, gate);
+  listener.on_tap(Site::mlp_pre_linear, layer, up);
+  const at::Tensor hidden = at::silu(gate).mul_(up);
+  listener.on_tap(Site::mlp_post, layer, hidden);
+  const at::Tensor mlp_out = at::linear(hidden, w.down, w.down_bias);
+  listener.on_tap(Site::mlp_out, layer, mlp_out);
+  const at::Tensor post = mid + mlp_out;
+  listener.on_tap(Site::resid_post, layer, post);
+  return post;
+}
+
+}  // namespace sinkscope

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#pragma once
+
+#include <ATen/ATen.h>
+
+#include <stop_token>
+
+#include "capture/checkpoint/arch_spec.h"
+#include "capture/model/attention.h"
+#include "capture/model/rope.h"
+#include "capture/model/weights.h"
+#include "capture/record/site.h"
+
+namespace sinkscope {
+
+// Who listens to the forward pass. Called on the engine's thread, in execution order; tensors are
+// [B, T, D] or [B, T, heads, d], never changed afterwards by the pass. A listener that wants
+// nothing costs nothing.
+class TapListener {
+ public:
+  virtual ~TapListener() = default;
+  virtual void on_tap(Site site, int layer, const at::Tensor& value) = 0;
+  // Attention of one block: the listener runs `call` through the body of its choice, keeping the
+  // statistics it wants, and returns z [T, H, d]; undefined = canceled.
+  virtual at::Tensor on_attention(int layer, const AttentionCall& call) = 0;
+};
+
+// cos and sin of every position, [T, rotary_dim/2] float32, already times the attention scaling.
+struct RotaryTable {
+  at::Tensor cos, sin;
+};
+RotaryTable rotary_table(const RopeFrequencies& frequencies, int seq_len, at::Device device);
+
+// w · x / sqrt(mean(x²) + eps) over the last dimension, in float32, back in x's type.
+at::Tensor rms_norm(const at::Tensor& x, const at::Tensor& gain, double eps);
+
+// One block of the Llama family, x [B, T, D] -> [B, T, D]:
+//   n = RMS(x);  x += Wo · Attn(RoPE(RMS_q(Wq n)), RoPE(RMS_k(Wk n)), Wv n);  x += SwiGLU(RMS(x))
+// Out of place, no decision about gradients. Undefined = canceled.
+at::Tensor run_block(const ArchSpec& spec, const LayerWeights& w, int layer,
+                     const RotaryTable& rotary, const at::Tensor& x, TapListener& listener);
+
+}  // namespace sinkscope

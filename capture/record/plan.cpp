@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "capture/engine.h"
+#include "capture/record/site.h"
+#include "core/error.h"
+
+namespace sinkscope {
+namespace {
+
+std::vector<int> all_of(int n) {
+  std::vector<int> all(static_cast<std::size_t>(n));
+  std::iota(all.begin(), all.end(), 0);
+  return all;
+}
+
+// The chosen indices, sorted and unique, or all n; an index beyond n is named.
+std::vector<int> chosen(std::vector<int> wanted, int n, const char* what) {
+  if (wanted.empty()) return all_of(n);
+  std::sort(wanted.begin(), wanted.end());
+  wanted.erase(std::unique(wanted.begin(), wanted.end()), wanted.end());
+  for (int index : wanted)
+    if (index < 0 || index >= n)
+      throw Error(ErrorKind::invalid_argument,
+                  fmt::format("no {} {}: this model has {} 0 to {}", what, index, what, n - 1));
+  return wanted;
+}
+
+NormFacts norm_facts(const ModelFiles& model, Role role, const char* name,
+                     const std::vector<int>& layers) {
+  const ArchSpec& spec = model.spec();
+  NormFacts facts;
+  facts.role = name;
+  facts.kind = spec.norm_kind == NormKind::rms ? "rms" : "layer_norm";
+  facts.eps = spec.norm_eps;
+  facts.offset = spec.norm_offset;
+  for (int layer : layers) {
+    if (!model.has(role, layer)) continue;
+    const NormGain gain = model.norm_gain(role, layer);
+    facts.layers.push_back(layer);
+    facts.width = static_cast<int>(gain.effective.size());
+    facts.gain.insert(facts.gain.end(), gain.effective.begin(), gain.effective.end());
+    facts.gain_raw.insert(facts.gain_raw.end(), gain.raw.begin(), gain.raw.end());
+  }
+  return facts;
+}
+
+std::vector<NormFacts> all_norms(const ModelFiles& model) {
+  const std::vector<int> blocks = all_of(model.spec().n_layers);
+  std::vector<NormFacts> norms;
+  for (auto& facts : {norm_facts(model, Role::ln1, "ln1", blocks),
+                      norm_facts(model, Role::ln2, "ln2", blocks),
+                      norm_facts(model, Role::ln_final, "ln_final", {kNoLayer}),
+                      norm_facts(model, Role::q_norm, "q_norm", blocks),
+                      norm_facts(model, Role::k_norm, "k_norm", blocks)})
+    if (!facts.layers.empty()) norms.push_back(facts);
+  return norms;
+}
+
+std::vector<StatsSite> statistics_sites(const ArchSpec& spec) {
+  std::vector<StatsSite> sites;
+  for (Site site : kAllSites) {
+    if (!has_statistics(site) || !has_site(spec, site)) continue;
+    StatsSite s;
+    s.hook = hook_name(site);
+    s.layers = site_layers(spec, site);
+    s.width = 1;
+    for (int n : site_dims(spec, site)) s.width *= n == kSeqLen ? 1 : n;
+    s.is_norm = site == Site::ln1_out || site == Site::ln2_out || site == Site::ln_final_out;
+    s.is_residual =
+        site == Site::resid_pre || site == Site::resid_mid || site == Site::resid_post;
+    sites.push_back(s);
+  }
+  return sites;
+}
+
+// What `--record all` adds to the maps: norm outputs, q, k, v, z.
+constexpr Site kRecordAll[] = {Site::ln1_out, Site::ln2_out, Site::q_norm, Site::k_norm,
+                               Site::q,       Site::k,       Site::v,      Site::z};
+
+std::vector<TapRecord> recorded_taps(const ArchSpec& spec, const RecordRequest& record) {
+  std::vector<Site> sites;
+  if (record.all)
+    for (Site site : kRecordAll)
+      if (has_site(spec, site)) sites.push_back(site);
+  for (const std::string& hook : record.sites) {
+    const std::optional<Site> site = site_of_hook(hook);
+    if (!site || !has_site(spec, *site)) {
+      std::string known;
+      for (Site s : kAllSites)
+        if (has_site(spec, s)) known += std::string(known.empty() ? "" : ", ") + hook_name(s);
+      throw Error(ErrorKind::invalid_argument,
+                  fmt::format("this model has no site '{}'; it has {}", hook, known));
+    }
+    sites.push_back(*site);
+  }
+  std::sort(sites.begin(), sites.end());
+  sites.erase(std::unique(sites.begin(), sites.end()), sites.end());
+  const std::vector<int> blocks = chosen(record.layers, spec.n_layers, "layer");
+  std::vector<TapRecord> taps;
+  for (Site site : sites)
+    taps.push_back({hook_name(site), site == Site::ln_final_out ? site_layers(spec, site) : blocks,
+                    site_dims(spec, site)});
+  return taps;
+}
+
+}  // namespace
+
+CaptureLayout plan_capture(const ModelFiles& model, const CaptureRequest& request) {
+  const ArchSpec& spec = model.spec();
+  if (!model.obstacles().empty())
+    throw Error(ErrorKind::unsupported,
+                fmt::format("{}: cannot be run: {}", model.path(), model.obstacles().front()));
+  if (request.runs.empty()) throw Error(ErrorKind::invalid_argument, "nothing to run: no prompt");
+  int shortest = 0;
+  for (std::size_t r = 0; r < request.runs.size(); ++r) {
+    const int seq_len = request.runs[r].seq_len();
+    if (seq_len < 1)
+      throw Error(ErrorKind::invalid_argument, fmt::format("run{}: the prompt has no tokens", r));
+    shortest = r == 0 ? seq_len : std::min(shortest, seq_len);
+    for (int t = 0; t < seq_len; ++t) {
+      const int id = request.runs[r].token_ids[static_cast<std::size_t>(t)];
+      if (id < 0 || id >= spec.vocab_size)
+        throw Error(ErrorKind::invalid_argument,
+                    fmt::format("run{}: token id {} at position {}: the vocabulary has ids 0 to {}",
+                                r, id, t, spec.vocab_size - 1));
+    }
+  }
+  if (request.record.logits && !spec.has_head)
+    throw Error(ErrorKind::unsupported,
+                "logits: this model has no head (no lm_head.weight, embeddings not tied)");
+
+  CaptureLayout layout;
+  layout.model = {spec.name,      model.path(),     fingerprint(model.checkpoint()),
+                  spec.architecture, model.config_text(), spec.n_layers, spec.n_heads,
+                  spec.n_kv_heads, spec.head_dim,    spec.d_model,       spec.vocab_size};
+  layout.runs = request.runs;
+  layout.attention_layers = all_of(spec.n_layers);
+  layout.norms = all_norms(model);
+  layout.sites = statistics_sites(spec);
+  layout.stream = request.record.stream;
+  if (request.record.maps) {
+    layout.pattern.layers = chosen(request.record.layers, spec.n_layers, "layer");
+    layout.pattern.heads = chosen(request.record.heads, spec.n_heads, "head");
+    if (!request.record.rows.empty())
+      layout.pattern.rows = chosen(request.record.rows, shortest, "row");
+    layout.pattern.reduce = request.record.reduce;
+  } else {
+    chosen(request.record.layers, spec.n_layers, "layer");
+    chosen(request.record.heads, spec.n_heads, "head");
+  }
+  layout.taps = recorded_taps(spec, request.record);
+  layout.has_head = spec.has_head;
+  layout.logits_full = request.record.logits;
+  layout.top_k = std::min(request.top_k, spec.vocab_size);
+  layout.provenance.dtype = request.dtype == RunDtype::float32 ? "float32" : "bfloat16";
+  layout.provenance.threads = request.threads;
+  layout.provenance.command = request.command;
+  return layout;
+}
+
+std::int64_t predicted_memory(const ModelFiles& model, const CaptureRequest& request) {
+  const ArchSpec& spec = model.spec();
+  const std::int64_t item = request.dtype == RunDtype::float32 ? 4 : 2;
+  const std::int64_t d = spec.d_model;
+  const std::int64_t layer =
+      (d * (2 * spec.q_width() + 2 * spec.kv_width()) + 3 * d * spec.d_mlp) * item;
+  std::int64_t longest = 0, states = 0;
+  for (const RunInput& run : request.runs) {
+    longest = std::max<std::int64_t>(longest, run.seq_len());
+    states += std::int64_t{4} * run.seq_len() * d;
+  }
+  states = std::max(std::min(states, request.activation_budget), 4 * longest * d);
+  // Widest moment of a block: qkv, gate and up, their product, a few streams.
+  const std::int64_t block =
+      longest * item * (spec.q_width() * 2 + 2 * spec.kv_width() + 3 * spec.d_mlp + 8 * d);
+  const std::int64_t queue = std::int64_t{96} << 20;
+  const std::int64_t base = std::int64_t{180} << 20;  // LibTorch, HDF5, the tokenizer
+  const std::int64_t head = std::int64_t{8192} * (2 * d + 256) * 4;
+  return base + 2 * layer + states + std::max(block, head) +
+         (request.record.maps ? queue + (std::int64_t{64} << 20) : queue / 2);
+}
+
+}  // namespace sinkscope

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "capture/record/recorder.h"
+
+#include <ATen/Parallel.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "capture/record/write_stats.h"
+
+namespace sinkscope {
+namespace {
+
+std::map<int, int> rows_of(const std::vector<int>& layers) {
+  std::map<int, int> rows;
+  for (std::size_t i = 0; i < layers.size(); ++i) rows[layers[i]] = static_cast<int>(i);
+  return rows;
+}
+
+// The norm's input is the latest residual state for block norms and the final one.
+bool reads_residual(Site site) {
+  return site == Site::ln1_out || site == Site::ln2_out || site == Site::ln_final_out;
+}
+
+bool is_residual(Site site) {
+  return site == Site::resid_pre || site == Site::resid_mid || site == Site::resid_post;
+}
+
+// Row of residual/sites: resid_pre of block 0, then mid and post of every block.
+int residual_row(Site site, int layer) {
+  if (site == Site::resid_pre) return 2 * layer;
+  return 2 * layer + (site == Site::resid_mid ? 1 : 2);
+}
+
+}  // namespace
+
+void parallel_for(std::int64_t n, std::int64_t grain, const RangeBody& body) {
+  at::parallel_for(0, n, grain, body);
+}
+
+at::Tensor host_matrix(const at::Tensor& x) {
+  return x.squeeze(0).flatten(1).to(at::kCPU, at::kFloat).contiguous();
+}
+
+RunRecorder::RunRecorder(const CaptureLayout& layout, int run, WriteQueue& queue, BufferPool& pool,
+                         AttentionBody body, std::stop_token stop)
+    : layout_(layout), run_(run),
+      seq_len_(layout.runs[static_cast<std::size_t>(run)].seq_len()), queue_(queue), body_(body),
+      stop_(std::move(stop)), attention_rows_(rows_of(layout.attention_layers)),
+      pattern_rows_(rows_of(layout.pattern.layers)) {
+  for (const StatsSite& site : layout.sites) stats_rows_[site.hook] = rows_of(site.layers);
+  for (const TapRecord& tap : layout.taps) tap_rows_[tap.hook] = rows_of(tap.layers);
+  if (!layout.pattern.layers.empty()) maps_.emplace(layout.pattern, run, seq_len_, queue, pool);
+}
+
+void RunRecorder::on_tap(Site site, int layer, const at::Tensor& value) {
+  write_tap(site, layer, value);
+  if (is_residual(site)) {
+    // resid_pre of a later block is resid_post of the one before: measured and written there.
+    if (site != Site::resid_pre || layer == 0) on_residual(site, layer, value);
+    return;
+  }
+  if (!has_statistics(site)) return;
+  const at::Tensor x = host_matrix(value);
+  const auto width = static_cast<int>(x.size(1));
+  const auto stats = std::make_shared<TapStats>(
+      tap_stats(x.data_ptr<float>(), seq_len_, width, width, parallel_for));
+  write_stats(site, layer, stats, reads_residual(site) ? residual_stats_ : nullptr, std::nullopt);
+  if (site == Site::ln_final_out && layout_.stream)
+    queue_.push(x.numel() * 4, [x, run = run_](CaptureWriter& writer) {
+      writer.write(run, "residual/final_norm", {0, 0}, {x.size(0), x.size(1)},
+                   x.const_data_ptr<float>());
+    });
+}
+
+void RunRecorder::on_residual(Site site, int layer, const at::Tensor& value) {
+  const at::Tensor x = host_matrix(value);
+  const auto width = static_cast<int>(x.size(1));
+  const float* values = x.data_ptr<float>();
+  const auto stats =
+      std::make_shared<TapStats>(tap_stats(values, seq_len_, width, width, parallel_for));
+  const double median = median_abs(values, seq_len_, width, width, parallel_for);
+  residual_stats_ = stats;
+  write_stats(site, layer, stats, nullptr, median);
+  if (site == Site::resid_post) write_stats(Site::resid_pre, layer + 1, stats, nullptr, median);
+  if (site != Site::resid_mid)
+    write_block_state(site == Site::resid_pre ? 0 : layer + 1, stats);
+
+  const int row = residual_row(site, layer);
+  const bool whole = layout_.stream;
+  queue_.push(whole ? x.numel() * 4 : 0, [=, run = run_](CaptureWriter& writer) {
+    const std::int64_t T = x.size(0), D = x.size(1), W = std::min<std::int64_t>(T, 64);
+    const float* from = x.const_data_ptr<float>();
+    writer.write(run, "residual/window", {row, 0, 0}, {1, W, D}, from);
+    if (whole) writer.write(run, "residual/stream", {row, 0, 0}, {1, T, D}, from);
+  });
+}
+
+// residual/abs_mean: mean |h| per dimension over all tokens, and without the first one.
+void RunRecorder::write_block_state(int state, const SharedStats& stats) {
+  const std::size_t width = stats->rest.count.size();
+  std::vector<float> all(width), rest(width);
+  for (std::size_t d = 0; d < width; ++d) {
+    const double n1 = stats->first.count[d], n2 = stats->rest.count[d];
+    const double sum = stats->first.mean_abs[d] * n1 + stats->rest.mean_abs[d] * n2;
+    const double none = std::numeric_limits<double>::quiet_NaN();
+    all[d] = static_cast<float>(n1 + n2 > 0 ? sum / (n1 + n2) : none);
+    rest[d] = static_cast<float>(n2 > 0 ? stats->rest.mean_abs[d] : none);
+  }
+  queue_.push(0, [=, run = run_, all = std::move(all),
+                  rest = std::move(rest)](CaptureWriter& writer) {
+    const auto D = static_cast<std::int64_t>(all.size());
+    writer.write(run, "residual/abs_mean", {state, 0}, {1, D}, all.data());
+    writer.write(run, "residual/abs_mean_rest", {state, 0}, {1, D}, rest.data());
+  });
+}
+
+void RunRecorder::write_stats(Site site, int layer, const SharedStats& stats,
+                              const SharedStats& norm_input, std::optional<double> median) {
+  const std::string hook = hook_name(site);
+  const auto& rows = stats_rows_.at(hook);
+  const auto row = rows.find(layer);
+  if (row == rows.end()) return;
+  queue_.push(0, [=, run = run_, row = row->second](CaptureWriter& writer) {
+    write_tap_stats(writer, run, hook, row, *stats, norm_input.get(), median);
+  });
+}
+
+void RunRecorder::write_tap(Site site, int layer, const at::Tensor& value) {
+  const auto tap = tap_rows_.find(hook_name(site));
+  if (tap == tap_rows_.end()) return;
+  const auto row = tap->second.find(layer);
+  if (row == tap->second.end()) return;
+  at::Tensor x = value.squeeze(0).to(at::kCPU, at::kFloat);
+  if (x.dim() == 3) x = x.transpose(0, 1);  // [T, heads, d] -> [heads, T, d]
+  x = x.contiguous();
+  queue_.push(x.numel() * 4, [=, run = run_, path = "taps/" + tap->first + "/values",
+                              row = row->second](CaptureWriter& writer) {
+    std::vector<std::int64_t> start{row}, count{1};
+    for (std::int64_t n : x.sizes()) {
+      start.push_back(0);
+      count.push_back(n);
+    }
+    writer.write(run, path, start, count, x.const_data_ptr<float>());
+  });
+}
+
+at::Tensor RunRecorder::on_attention(int layer, const AttentionCall& call) {
+  const auto H = static_cast<int>(call.q.size(1)), G = static_cast<int>(call.k.size(1));
+  auto stats = std::make_shared<AttentionStats>(H, G, seq_len_);
+  MapSink* maps = nullptr;
+  if (const auto slot = pattern_rows_.find(layer); maps_ && slot != pattern_rows_.end()) {
+    maps_->start_layer(slot->second);
+    maps = &*maps_;
+  }
+  const TileGeometry tile = tile_geometry(seq_len_, H, G);
+  const at::Tensor z = body_ == AttentionBody::fused
+                           ? attend_fused(call, tile, *stats, maps, stop_)
+                           : attend_reference(call, tile, *stats, maps, stop_);
+  if (!z.defined()) return z;
+  queue_.push(0, [stats, run = run_, row = attention_rows_.at(layer),
+                  window = call.window](CaptureWriter& writer) {
+    write_attention_stats(writer, run, row, *stats, window);
+  });
+  return z;
+}
+
+}  // namespace sinkscope

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#pragma once
+
+#include <ATen/ATen.h>
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+#include "capture/model/forward.h"
+#include "capture/record/map_recorder.h"
+#include "capture/record/tap_stats.h"
+#include "capture/record/write_queue.h"
+#include "core/capture_layout.h"
+
+namespace sinkscope {
+
+// Which body computes attention.
+enum class AttentionBody { fused, reference };
+
+// Listens to the forward pass of one run: reduces every tap to its statistics, keeps what the
+// layout records, and hands both to the writer's queue.
+class RunRecorder : public TapListener {
+ public:
+  RunRecorder(const CaptureLayout& layout, int run, WriteQueue& queue, BufferPool& pool,
+              AttentionBody body, std::stop_token stop);
+
+  void on_tap(Site site, int layer, const at::Tensor& value) override;
+  at::Tensor on_attention(int layer, const AttentionCall& call) override;
+
+ private:
+  using SharedStats = std::shared_ptr<const TapStats>;
+
+  void on_residual(Site site, int layer, const at::Tensor& x);
+  void write_stats(Site site, int layer, const SharedStats& stats, const SharedStats& norm_input,
+                   std::optional<double> median);
+  void write_block_state(int state, const SharedStats& stats);
+  void write_tap(Site site, int layer, const at::Tensor& value);
+
+  const CaptureLayout& layout_;
+  const int run_, seq_len_;
+  WriteQueue& queue_;
+  const AttentionBody body_;
+  const std::stop_token stop_;
+  std::map<std::string, std::map<int, int>> stats_rows_, tap_rows_;  // hook -> block -> row
+  std::map<int, int> attention_rows_, pattern_rows_;                 // block -> row
+  std::optional<MapRecorder> maps_;
+  SharedStats residual_stats_;  // of the latest residual site: what the next norm reads
+};
+
+// Spreads work over LibTorch's own threads.
+void parallel_for(std::int64_t n, std::int64_t grain, const RangeBody& body);
+
+// x [1, T, …] as a float32 matrix [T, width] in host memory; no copy where it is one already.
+at::Tensor host_matrix(const at::Tensor& x);
+
+}  // namespace sinkscope

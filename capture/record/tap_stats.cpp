@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "capture/record/tap_stats.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "capture/model/isa.h"
+#include "capture/record/tap_stats_isa.h"
+
+namespace sinkscope {
+namespace {
+
+constexpr int kTileRows = 256;
+
+std::size_t at(int i) { return static_cast<std::size_t>(i); }
+
+double row_energy(const float* x, int n, float* max_abs, std::int32_t* max_dim, bool* finite) {
+  SINKSCOPE_BY_ISA(row_energy, x, n, max_abs, max_dim, finite);
+}
+void merge_columns(const float* x, std::int64_t stride, int n_rows, int n_dims, int row0,
+                   double count, double* mean, double* m2, double* m3, double* m4,
+                   double* sum_abs, float* max_abs, std::int32_t* max_token) {
+  SINKSCOPE_BY_ISA(merge_columns, x, stride, n_rows, n_dims, row0, count, mean, m2, m3, m4,
+                   sum_abs, max_abs, max_token);
+}
+std::int64_t count_abs_below(const float* x, std::int64_t n, std::int32_t pivot_bits) {
+  SINKSCOPE_BY_ISA(count_abs_below, x, n, pivot_bits);
+}
+
+// A row with NaN or infinity: counts them and looks only at what is finite.
+void careful_row(const float* x, int n, TokenStats& token, std::size_t t) {
+  double energy = 0, best = -1;
+  for (int d = 0; d < n; ++d) {
+    if (std::isnan(x[d])) {
+      ++token.n_nan[t];
+    } else if (std::isinf(x[d])) {
+      ++token.n_inf[t];
+    } else {
+      energy += static_cast<double>(x[d]) * x[d];
+      if (std::fabs(x[d]) > best) {
+        best = std::fabs(x[d]);
+        token.max_dim[t] = d;
+      }
+    }
+  }
+  const int finite = n - token.n_nan[t] - token.n_inf[t];
+  token.max_abs[t] = best < 0 ? std::numeric_limits<double>::quiet_NaN() : best;
+  token.rms[t] = finite > 0 ? std::sqrt(energy / finite)
+                            : std::numeric_limits<double>::quiet_NaN();
+  token.r2[t] = energy > 0 ? best * best / energy : 0;
+}
+
+// Columns of a matrix with NaN or infinity somewhere: plain two-pass sums over finite values.
+void careful_columns(const float* x, std::int64_t stride, int row_begin, int row_end, int d,
+                     DimStats& out) {
+  double n = 0, sum = 0, sum_abs = 0;
+  for (int r = row_begin; r < row_end; ++r) {
+    const double v = x[r * stride + d];
+    if (!std::isfinite(v)) continue;
+    ++n;
+    sum += v;
+    sum_abs += std::fabs(v);
+    if (out.max_token[at(d)] < 0 || std::fabs(v) > out.max_abs[at(d)]) {
+      out.max_abs[at(d)] = std::fabs(v);
+      out.max_token[at(d)] = r;
+    }
+  }
+  out.count[at(d)] = n;
+  if (n == 0) return;
+  const double mu = sum / n;
+  for (int r = row_begin; r < row_end; ++r) {
+    const double v = x[r * stride + d];
+    if (!std::isfinite(v)) continue;
+    const double e = v - mu;
+    out.m2[at(d)] += e * e;
+    out.m3[at(d)] += e * e * e;
+    out.m4[at(d)] += e * e * e * e;
+  }
+  out.mean[at(d)] = mu;
+  out.mean_abs[at(d)] = sum_abs / n;
+}
+
+// Columns [d0, d1) over rows [row_begin, row_end), every value finite.
+void fast_columns(const float* x, std::int64_t stride, int row_begin, int row_end, int d0, int d1,
+                  DimStats& out) {
+  const int n = d1 - d0;
+  std::vector<float> max_abs(at(n), -1.0f);
+  for (int r = row_begin; r < row_end; r += kTileRows) {
+    const int rows = std::min(kTileRows, row_end - r);
+    merge_columns(x + r * stride + d0, stride, rows, n, r, r - row_begin, &out.mean[at(d0)],
+                  &out.m2[at(d0)], &out.m3[at(d0)], &out.m4[at(d0)], &out.mean_abs[at(d0)],
+                  max_abs.data(), &out.max_token[at(d0)]);
+  }
+  const double count = row_end - row_begin;
+  for (int d = d0; d < d1; ++d) {
+    out.count[at(d)] = count;
+    out.mean_abs[at(d)] /= count;
+    out.max_abs[at(d)] = max_abs[at(d - d0)];
+  }
+}
+
+}  // namespace
+
+DimStats::DimStats(int width)
+    : count(at(width)), mean(count), m2(count), m3(count), m4(count), mean_abs(count),
+      max_abs(count), max_token(at(width), -1), argmax_count(at(width), 0) {}
+
+TokenStats::TokenStats(int seq_len)
+    : rms(at(seq_len)), max_abs(rms), r2(rms), max_dim(at(seq_len), -1), n_nan(at(seq_len), 0),
+      n_inf(n_nan) {}
+
+void serial_for(std::int64_t n, std::int64_t, const RangeBody& body) { body(0, n); }
+
+TapStats tap_stats(const float* x, int seq_len, int width, std::int64_t stride,
+                     const ParallelFor& parallel) {
+  TapStats stats(seq_len, width);
+  std::atomic<bool> all_finite{true};
+  parallel(seq_len, 64, [&](std::int64_t begin, std::int64_t end) {
+    for (int r = static_cast<int>(begin); r < end; ++r) {
+      float best = 0;
+      std::int32_t dim = -1;
+      bool finite = true;
+      const double energy = row_energy(x + r * stride, width, &best, &dim, &finite);
+      if (!finite) {
+        all_finite = false;
+        careful_row(x + r * stride, width, stats.token, at(r));
+        continue;
+      }
+      stats.token.rms[at(r)] = std::sqrt(energy / width);
+      stats.token.max_abs[at(r)] = best;
+      stats.token.max_dim[at(r)] = dim;
+      stats.token.r2[at(r)] = energy > 0 ? static_cast<double>(best) * best / energy : 0;
+    }
+  });
+  const auto part = [&](int row_begin, int row_end, DimStats& out) {
+    if (row_end <= row_begin) return;
+    parallel((width + 63) / 64, row_end - row_begin > 1 ? 1 : 64,
+             [&](std::int64_t begin, std::int64_t end) {
+               const int d0 = static_cast<int>(begin * 64);
+               const int d1 = static_cast<int>(std::min<std::int64_t>(width, end * 64));
+               if (all_finite) {
+                 fast_columns(x, stride, row_begin, row_end, d0, d1, out);
+               } else {
+                 for (int d = d0; d < d1; ++d)
+                   careful_columns(x, stride, row_begin, row_end, d, out);
+               }
+             });
+  };
+  part(0, std::min(1, seq_len), stats.first);
+  part(1, seq_len, stats.rest);
+  for (int r = 0; r < seq_len; ++r) {
+    const std::int32_t d = stats.token.max_dim[at(r)];
+    if (d >= 0) ++(r == 0 ? stats.first : stats.rest).argmax_count[at(d)];
+  }
+  return stats;
+}
+
+double median_abs(const float* x, int seq_len, int width, std::int64_t stride,
+                  const ParallelFor& parallel) {
+  const std::int64_t n = std::int64_t{seq_len} * width;
+  const std::int64_t k = (n - 1) / 2;
+  const auto below = [&](std::int32_t bits) {
+    std::atomic<std::int64_t> total{0};
+    parallel(seq_len, 256, [&](std::int64_t begin, std::int64_t end) {
+      std::int64_t c = 0;
+      if (stride == width) {
+        c = count_abs_below(x + begin * stride, (end - begin) * width, bits);
+      } else {
+        for (std::int64_t r = begin; r < end; ++r) c += count_abs_below(x + r * stride, width, bits);
+      }
+      total += c;
+    });
+    return total.load();
+  };
+  // Non-negative floats are ordered as their bits are: bisect for the largest pattern that at most
+  // k values lie below.
+  std::int32_t lo = 0, hi = 0x7fffffff;
+  while (hi - lo > 1) {
+    const std::int32_t mid = lo + (hi - lo) / 2;
+    (below(mid) <= k ? lo : hi) = mid;
+  }
+  float value;
+  std::memcpy(&value, &lo, sizeof value);
+  return value;
+}
+
+}  // namespace sinkscope

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "capture/run/head.h"
+
+#include <ATen/Parallel.h>
+#include <c10/core/InferenceMode.h>
+
+#include <algorithm>
+#include <cmath>
+#include <future>
+#include <limits>
+
+#include "capture/model/attention_rows.h"
+#include "capture/model/weights.h"
+
+namespace sinkscope {
+namespace {
+
+constexpr std::int64_t kTokens = 256, kVocabularyRows = 8192;
+
+struct Candidate {
+  float logit;
+  std::int32_t id;
+};
+
+// Running state of one token: ln Σ exp over the rows so far, the target's logit, the best k.
+struct TokenState {
+  double lse = -std::numeric_limits<double>::infinity();
+  float target = 0;
+  std::vector<Candidate> best;  // sorted: larger first, lower id first among equals
+};
+
+double log_add(double a, double b) {
+  const double top = std::max(a, b);
+  return std::isinf(top) ? top : top + std::log1p(std::exp(std::min(a, b) - top));
+}
+
+void take_best(TokenState& state, const float* logits, int n, int first_id, std::size_t k) {
+  int i = 0;
+  while (true) {
+    // Rows come in id order, so an equal logit later never displaces an earlier one.
+    const float bar = state.best.size() < k ? -std::numeric_limits<float>::infinity()
+                                            : state.best.back().logit;
+    i = first_above(logits, n, i, bar);
+    if (i >= n) return;
+    const Candidate c{logits[i], first_id + i};
+    const auto place = std::upper_bound(
+        state.best.begin(), state.best.end(), c,
+        [](const Candidate& a, const Candidate& b) { return a.logit > b.logit; });
+    state.best.insert(place, c);
+    if (state.best.size() > k) state.best.pop_back();
+    ++i;
+  }
+}
+
+// Folds logits [tokens, rows] of ids first_id… into the states of tokens first_token….
+void fold(const at::Tensor& logits, const HeadRun& run, std::vector<TokenState>& states,
+          std::int64_t first_token, int first_id, int top_k) {
+  const int n = static_cast<int>(logits.size(1));
+  const float* values = logits.const_data_ptr<float>();
+  at::parallel_for(0, logits.size(0), 8, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t r = begin; r < end; ++r) {
+      const float* row = values + r * n;
+      const auto t = static_cast<std::size_t>(first_token + r);
+      TokenState& state = states[t];
+      state.lse = log_add(state.lse, log_sum_exp(row, n));
+      take_best(state, row, n, first_id, static_cast<std::size_t>(top_k));
+      if (t + 1 < run.token_ids.size()) {
+        const int target = run.token_ids[t + 1] - first_id;
+        if (target >= 0 && target < n) state.target = row[target];
+      }
+    }
+  });
+}
+
+void finish(HeadRun& run, const std::vector<TokenState>& states, int top_k) {
+  for (std::size_t t = 0; t < states.size(); ++t) {
+    const TokenState& s = states[t];
+    if (t + 1 < states.size()) run.loss.push_back(static_cast<float>(s.lse - s.target));
+    for (int i = 0; i < top_k; ++i) {
+      const bool there = static_cast<std::size_t>(i) < s.best.size();
+      const Candidate c = there ? s.best[static_cast<std::size_t>(i)] : Candidate{0, -1};
+      run.top_ids.push_back(c.id);
+      run.top_logprob.push_back(there ? static_cast<float>(c.logit - s.lse)
+                                      : std::numeric_limits<float>::quiet_NaN());
+    }
+  }
+}
+
+}  // namespace
+
+bool run_head(const ModelFiles& model, std::vector<HeadRun>& runs, const HeadOptions& options,
+              at::Device device, at::ScalarType dtype, WriteQueue& queue, JobContext job) {
+  const Role role = model.has(Role::unembed, kNoLayer) ? Role::unembed : Role::embed;
+  const std::int64_t V = model.rows(role, kNoLayer);
+  const auto read = [&](std::int64_t begin) {
+    const c10::InferenceMode inference;
+    return read_matrix(model, role, kNoLayer, begin, std::min(V, begin + kVocabularyRows), device,
+                       dtype);
+  };
+  std::vector<std::vector<TokenState>> states;
+  for (const HeadRun& run : runs) states.emplace_back(run.token_ids.size());
+  std::future<at::Tensor> next = std::async(std::launch::async, read, 0);
+  for (std::int64_t begin = 0; begin < V; begin += kVocabularyRows) {
+    const at::Tensor rows = next.get();
+    if (begin + kVocabularyRows < V)
+      next = std::async(std::launch::async, read, begin + kVocabularyRows);
+    const at::Tensor transposed = rows.t();
+    for (std::size_t r = 0; r < runs.size(); ++r) {
+      const HeadRun& run = runs[r];
+      const std::int64_t T = run.normed.size(0);
+      for (std::int64_t t = 0; t < T; t += kTokens) {
+        if (job.stop.stop_requested()) return false;
+        const std::int64_t n = std::min(kTokens, T - t);
+        const at::Tensor logits = at::mm(run.normed.narrow(0, t, n), transposed)
+                                      .to(at::kCPU, at::kFloat)
+                                      .contiguous();
+        fold(logits, run, states[r], t, static_cast<int>(begin), options.top_k);
+        if (options.logits_full)
+          queue.push(logits.numel() * 4, [=, file_run = run.run](CaptureWriter& writer) {
+            writer.write(file_run, "logits/full", {t, begin}, {logits.size(0), logits.size(1)},
+                         logits.const_data_ptr<float>());
+          });
+        job.progress.done += n * rows.size(0);
+      }
+    }
+  }
+  for (std::size_t r = 0; r < runs.size(); ++r) finish(runs[r], states[r], options.top_k);
+  return true;
+}
+
+}  // namespace sinkscope

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#pragma once
+
+#include <ATen/ATen.h>
+
+#include <cstdint>
+#include <stop_token>
+#include <vector>
+
+#include "capture/checkpoint/model_files.h"
+#include "capture/record/write_queue.h"
+#include "core/job.h"
+
+namespace sinkscope {
+
+// One run at the head: the final norm's output, where it goes in the file, and what comes out.
+struct HeadRun {
+  int run = 0;
+  at::Tensor normed;            // [T, D] on the device
+  std::vector<int> token_ids;   // [T]
+  std::vector<float> loss;      // [T-1] −ln p of the next token, nats
+  std::vector<std::int32_t> top_ids;  // [T, k] most probable next tokens; ties: lower id first
+  std::vector<float> top_logprob;     // [T, k]
+};
+
+struct HeadOptions {
+  int top_k = 10;
+  bool logits_full = false;  // write logits/full as the tiles come
+};
+
+// The language-model head in tiles of at most 256 tokens × 8,192 vocabulary rows: online
+// log-sum-exp, loss and top-k; [T, V] never exists. The head's rows are read once for all runs.
+// False = canceled.
+bool run_head(const ModelFiles& model, std::vector<HeadRun>& runs, const HeadOptions& options,
+              at::Device device, at::ScalarType dtype, WriteQueue& queue, JobContext job);
+
+}  // namespace sinkscope

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include <dlfcn.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <climits>
+#include <cstdlib>
+#include <filesystem>
+#include <vector>
+
+#include "capture/engine.h"
+#include "core/error.h"
+
+namespace sinkscope {
+namespace {
+
+#ifdef SINKSCOPE_WITH_TORCH
+// Where the module may lie: beside the executable, in ../lib from it, or where it was built.
+std::vector<std::filesystem::path> candidates() {
+  std::vector<std::filesystem::path> paths;
+  char self[PATH_MAX];
+  const ssize_t n = readlink("/proc/self/exe", self, sizeof self);
+  if (n > 0) {
+    const std::filesystem::path folder =
+        std::filesystem::path(std::string(self, static_cast<std::size_t>(n))).parent_path();
+    paths.push_back(folder / "libsinkscope_engine.so");
+    paths.push_back(folder.parent_path() / "lib" / "libsinkscope_engine.so");
+  }
+  paths.emplace_back(SINKSCOPE_ENGINE_FILE);
+  return paths;
+}
+
+Engine* open_module() {
+  std::string reason = "file not found";
+  for (const auto& path : candidates()) {
+    if (!std::filesystem::exists(path)) continue;
+    void* module = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+    if (module == nullptr) {
+      reason = dlerror();
+      continue;
+    }
+    using Entry = Engine* (*)();
+    const auto entry = reinterpret_cast<Entry>(dlsym(module, "sinkscope_engine"));
+    if (entry != nullptr) return entry();
+    reason = path.string() + " has no sinkscope_engine entry";
+  }
+  throw Error(ErrorKind::unsupported,
+              fmt::format("the engine libsinkscope_engine.so cannot be loaded: {}", reason));
+}
+#endif
+
+}  // namespace
+
+Engine& load_engine() {
+#ifdef SINKSCOPE_WITH_TORCH
+  static Engine* const engine = open_module();
+  return *engine;
+#else
+  throw Error(ErrorKind::unsupported,
+              "this program was built without LibTorch: models can be looked at, not run");
+#endif
+}
+
+}  // namespace sinkscope

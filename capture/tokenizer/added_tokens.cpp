@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "capture/tokenizer/added_tokens.h"
+
+#include <algorithm>
+
+namespace sinkscope {
+
+std::string normalize(std::string_view text, const Normalizer& normalizer) {
+  std::string result(text);
+  for (const NormalForm form : normalizer) result = normalize(result, form);
+  return result;
+}
+
+void AddedTokens::Index::insert(const std::string& content, int slot) {
+  if (content.empty() || !slot_of.emplace(content, slot).second) return;
+  auto& known = lengths[static_cast<unsigned char>(content.front())];
+  const auto length = static_cast<std::int64_t>(content.size());
+  const auto place = std::lower_bound(known.begin(), known.end(), length, std::greater<>());
+  if (place == known.end() || *place != length) known.insert(place, length);
+}
+
+AddedTokens::AddedTokens(std::vector<AddedToken> tokens, Normalizer normalizer)
+    : tokens_(std::move(tokens)), normalizer_(std::move(normalizer)) {
+  for (int slot = 0; slot < static_cast<int>(tokens_.size()); ++slot) {
+    const AddedToken& token = tokens_[static_cast<std::size_t>(slot)];
+    if (token.normalized)
+      normalized_.insert(normalize(token.content, normalizer_), slot);
+    else
+      raw_.insert(token.content, slot);
+  }
+}
+
+int AddedTokens::longest_at(std::string_view text, std::int64_t at, const Index& index,
+                            std::int64_t& length) const {
+  const auto first = static_cast<unsigned char>(text[static_cast<std::size_t>(at)]);
+  for (const std::int64_t n : index.lengths[first]) {
+    if (at + n > static_cast<std::int64_t>(text.size())) continue;
+    const auto it = index.slot_of.find(std::string(slice(text, {at, at + n})));
+    if (it == index.slot_of.end()) continue;
+    length = n;
+    return it->second;
+  }
+  return -1;
+}
+
+std::vector<AddedTokens::Cut> AddedTokens::cut(std::string_view text, const Index& index) const {
+  std::vector<Cut> cuts;
+  const auto size = static_cast<std::int64_t>(text.size());
+  std::int64_t done = 0;
+  for (std::int64_t at = 0; at < size;) {
+    std::int64_t length = 0;
+    const int slot = longest_at(text, at, index, length);
+    if (slot < 0) {
+      ++at;
+      continue;
+    }
+    const AddedToken& token = tokens_[static_cast<std::size_t>(slot)];
+    Span found{at, at + length};
+    at = found.end;  // also past a token that is refused: matches never overlap
+    const std::string_view before = slice(text, {0, found.begin}), after = slice(text, {at, size});
+    if (token.single_word && (ends_with_word(before) || starts_with_word(after))) continue;
+    if (token.lstrip) found.begin = std::max(done, found.begin - trailing_space(before));
+    if (token.rstrip) found.end += leading_space(after);
+    if (done < found.begin) cuts.push_back({-1, {done, found.begin}});
+    cuts.push_back({token.id, found});
+    done = found.end;
+  }
+  if (done < size) cuts.push_back({-1, {done, size}});
+  return cuts;
+}
+
+std::vector<Fragment> AddedTokens::split(std::string_view text) const {
+  std::vector<Fragment> fragments;
+  for (const Cut& outer : cut(text, raw_)) {
+    if (outer.id >= 0) {
+      fragments.push_back({outer.id, {}});
+      continue;
+    }
+    const std::string clean = normalize(slice(text, outer.span), normalizer_);
+    for (const Cut& inner : cut(clean, normalized_))
+      fragments.push_back(
+          {inner.id, inner.id >= 0 ? std::string() : std::string(slice(clean, inner.span))});
+  }
+  return fragments;
+}
+
+}  // namespace sinkscope

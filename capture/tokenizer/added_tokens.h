@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#pragma once
+
+#include <array>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "capture/tokenizer/unicode.h"
+
+namespace sinkscope {
+
+// A token that is cut out of the text before anything else looks at it, as in tokenizer.json.
+struct AddedToken {
+  int id = -1;
+  std::string content;
+  bool single_word = false;             // not inside a longer word
+  bool lstrip = false, rstrip = false;  // swallows the white space on that side
+  bool normalized = false;              // looked for in the normalized text
+  bool special = false;
+};
+
+// Normalizations in order.
+using Normalizer = std::vector<NormalForm>;
+std::string normalize(std::string_view text, const Normalizer& normalizer);
+
+// A token found in the text, or (id -1) normalized text between tokens, never empty.
+struct Fragment {
+  int id = -1;
+  std::string text;
+};
+
+// Finds added tokens: first those of the raw text, leftmost-longest, then the others in the
+// normalized rest. Const members are thread-safe.
+class AddedTokens {
+ public:
+  AddedTokens() = default;
+  AddedTokens(std::vector<AddedToken> tokens, Normalizer normalizer);
+
+  std::vector<Fragment> split(std::string_view text) const;
+  const std::vector<AddedToken>& tokens() const { return tokens_; }
+
+ private:
+  // Tokens by content; lengths by first byte, longest first, say which contents are worth a look.
+  struct Index {
+    std::unordered_map<std::string, int> slot_of;  // into tokens_
+    std::array<std::vector<std::int64_t>, 256> lengths;
+    void insert(const std::string& content, int slot);
+  };
+  struct Cut {
+    int id;
+    Span span;
+  };
+  std::vector<Cut> cut(std::string_view text, const Index& index) const;
+  int longest_at(std::string_view text, std::int64_t at, const Index& index,
+                 std::int64_t& length) const;
+
+  std::vector<AddedToken> tokens_;
+  Normalizer normalizer_;
+  Index raw_, normalized_;
+};
+
+}  // namespace sinkscope

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "capture/tokenizer/tokenizer.h"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+
+#include "capture/checkpoint/model_files.h"
+#include "capture/tokenizer/unicode.h"
+#include "core/error.h"
+
+namespace sinkscope {
+namespace fs = std::filesystem;
+namespace {
+
+// A character as a label shows it.
+std::string visible(char32_t code, std::string_view spelled) {
+  switch (code) {
+    case U' ':
+      return "·";
+    case U'\n':
+      return "↵";
+    case U'\t':
+      return "⇥";
+    case 0x200D:  // joins the parts of one emoji
+      return std::string(spelled);
+    case 0x7F:
+      return "␡";
+    default:
+      break;
+  }
+  if (code < 0x20) return to_utf8(0x2400 + code);  // Control Pictures: ␍ and the like
+  if (is_invisible(code)) return fmt::format("⟨U+{:04X}⟩", static_cast<unsigned>(code));
+  return std::string(spelled);
+}
+
+std::string label(std::string_view bytes) {
+  std::string text, partial;  // partial: the hex of bytes that are no whole character
+  const auto flush = [&] {
+    if (!partial.empty()) text += fmt::format("⟨{}⟩", partial);
+    partial.clear();
+  };
+  for (std::int64_t at = 0; at < static_cast<std::int64_t>(bytes.size());) {
+    const Utf8Char c = utf8_at(bytes, at);
+    const std::string_view spelled = slice(bytes, {at, at + c.size});
+    at += c.size;
+    if (c.is_valid) {
+      flush();
+      text += visible(c.code, spelled);
+      continue;
+    }
+    for (const char byte : spelled)
+      partial +=
+          fmt::format("{}{:02X}", partial.empty() ? "" : " ", static_cast<unsigned char>(byte));
+  }
+  flush();
+  return text;
+}
+
+}  // namespace
+
+std::vector<std::string> Tokenizer::labels(const std::vector<int>& ids) const {
+  std::vector<std::string> labels;
+  labels.reserve(ids.size());
+  for (const int id : ids) labels.push_back(is_special(id) ? raw_piece(id) : label(bytes(id)));
+  return labels;
+}
+
+std::string Tokenizer::decode(const std::vector<int>& ids) const {
+  std::string joined, text;
+  for (const int id : ids) joined += bytes(id);
+  for (std::int64_t at = 0; at < static_cast<std::int64_t>(joined.size());) {
+    const Utf8Char c = utf8_at(joined, at);
+    text += c.is_valid ? slice(joined, {at, at + c.size}) : std::string_view("\xEF\xBF\xBD");
+    at += c.size;
+  }
+  return text;
+}
+
+std::unique_ptr<Tokenizer> open_tokenizer(const ModelFiles& model,
+                                          const TokenizerOptions& options) {
+  if (model.gguf() != nullptr) return open_gguf_tokenizer(*model.gguf(), options);
+  fs::path folder = model.path();
+  if (!fs::is_directory(folder)) folder = folder.parent_path();
+  const fs::path json = folder / "tokenizer.json";
+  if (fs::exists(json)) {
+    if (!options.pre_tokenizer.empty())
+      throw Error(ErrorKind::invalid_argument,
+                  "--pre-tokenizer is for GGUF files; tokenizer.json says how it cuts text");
+    return open_json_tokenizer(json.string());
+  }
+  for (const char* other : {"tokenizer.model", "vocab.json", "vocab.txt", "tiktoken.model"})
+    if (fs::exists(folder / other))
+      throw Error(ErrorKind::unsupported,
+                  fmt::format("'{}' holds {} and no tokenizer.json; feed token ids, or save the "
+                              "tokenizer once with save_pretrained",
+                              folder.string(), other));
+  throw Error(ErrorKind::not_found,
+              fmt::format("'{}' holds no tokenizer (tokenizer.json)", folder.string()));
+}
+
+}  // namespace sinkscope

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "capture/tokenizer/added_tokens.h"
+#include "capture/tokenizer/bpe.h"
+#include "capture/tokenizer/pre_tokenizer.h"
+#include "capture/tokenizer/sentencepiece_bpe.h"
+#include "capture/tokenizer/tokenizer.h"
+#include "capture/tokenizer/vocabulary.h"
+
+namespace sinkscope {
+
+// What a file says about a tokenizer beside how it cuts text.
+struct TokenizerFacts {
+  std::string name;
+  int bos_id = -1;
+  std::vector<int> prefix, suffix;    // what surrounds every text where the user does not say
+  std::vector<int> special_ids;       // special besides the special added tokens
+  std::vector<std::string> warnings;  // go with every encoding
+};
+
+// What all tokenizers share: BOS rules, added tokens, names of ids.
+class VocabTokenizer : public Tokenizer {
+ public:
+  VocabTokenizer(std::vector<std::string> pieces, std::vector<AddedToken> added,
+                 Normalizer normalizer, TokenizerFacts facts);
+
+  Encoding encode(std::string_view text, BosRule bos) const final;
+  int vocab_size() const final { return vocab_size_; }
+  int bos_id() const final { return facts_.bos_id; }
+  const std::string& name() const final { return facts_.name; }
+  std::string raw_piece(int id) const final;
+  std::string bytes(int id) const final;
+  bool is_special(int id) const final { return special_.contains(id); }
+
+ protected:
+  // Appends the ids of normalized text between added tokens; returns how many characters the
+  // vocabulary cannot say.
+  virtual std::int64_t encode_fragment(std::string_view text, std::vector<int>& ids) const = 0;
+  // The bytes of a piece that is no added token.
+  virtual std::string piece_bytes(int id) const = 0;
+
+  const Vocabulary vocabulary_;
+
+ private:
+  std::vector<int> prefix_for(BosRule bos) const;
+
+  AddedTokens added_;
+  std::unordered_map<int, std::string> added_content_;
+  std::unordered_set<int> special_;
+  TokenizerFacts facts_;
+  int vocab_size_ = 0;
+};
+
+struct BpeParts {
+  std::vector<std::string> pieces;
+  std::vector<BpeModel::Merge> merges;
+  BpeOptions options;
+  std::vector<AddedToken> added;
+  Normalizer normalizer;
+  PreTokenizer pre_tokenizer;
+};
+
+// Throws Error{corrupt} as BpeModel does.
+std::unique_ptr<Tokenizer> make_bpe_tokenizer(BpeParts parts, TokenizerFacts facts);
+
+struct SentencePieceParts {
+  std::vector<std::string> pieces;
+  std::vector<float> scores;     // of every piece
+  std::vector<TokenType> types;  // of every piece
+  std::vector<AddedToken> added;
+  int unk_id = -1;
+  bool add_space_prefix = true;  // at the beginning and after every added token
+};
+
+std::unique_ptr<Tokenizer> make_sentencepiece_tokenizer(SentencePieceParts parts,
+                                                        TokenizerFacts facts);
+
+}  // namespace sinkscope

@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# What every target of the project compiles with: C++20, warnings by name, sanitizers on request.
+add_library(sinkscope_options INTERFACE)
+add_library(sinkscope::options ALIAS sinkscope_options)
+target_compile_features(sinkscope_options INTERFACE cxx_std_20)
+set(CMAKE_CXX_EXTENSIONS OFF)
+target_include_directories(sinkscope_options INTERFACE "${PROJECT_SOURCE_DIR}")
+target_compile_options(sinkscope_options INTERFACE
+  -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor -Woverloaded-virtual -Wcast-qual
+  # gcc 12 sees overlap in std::string's operator+ at -O3 (PR 105329).
+  $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict>
+  $<$<BOOL:${SINKSCOPE_WERROR}>:-Werror>)
+# Offsets and sizes are 64-bit signed throughout; sinks must never change the last bit between builds.
+target_compile_options(sinkscope_options INTERFACE -ffp-contract=off)
+if(SINKSCOPE_SANITIZE)
+  target_compile_options(sinkscope_options INTERFACE
+    -fsanitize=${SINKSCOPE_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
+  target_link_options(sinkscope_options INTERFACE -fsanitize=${SINKSCOPE_SANITIZE})
+endif()
+
+# sinkscope_module(NAME SOURCES… ) : a static library sinkscope_NAME with the alias sinkscope::NAME.
+function(sinkscope_module name)
+  add_library(sinkscope_${name} STATIC ${ARGN})
+  add_library(sinkscope::${name} ALIAS sinkscope_${name})
+  target_link_libraries(sinkscope_${name} PUBLIC sinkscope::options)
+endfunction()
+
+# sinkscope_add_tests(NAME LABEL… SOURCES s… LIBS l…) : one test binary per module, found by CTest.
+function(sinkscope_add_tests name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;LIBS;LABELS" ${ARGN})
+  add_executable(${name} ${ARG_SOURCES})
+  target_link_libraries(${name} PRIVATE ${ARG_LIBS} sinkscope::options GTest::gmock_main)
+  target_compile_definitions(${name} PRIVATE
+    SINKSCOPE_SOURCE_DIR="${PROJECT_SOURCE_DIR}" SINKSCOPE_BINARY_DIR="${PROJECT_BINARY_DIR}")
+  gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST
+    PROPERTIES TIMEOUT 120 LABELS "${ARG_LABELS}")
+endfunction()

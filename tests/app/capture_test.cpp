@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "app/cli/run_cli.h"
+#include "core/capture_reader.h"
+#include "tests/app/cli_run.h"
+#include "tests/app/small_capture.h"
+#include "tests/support/shared_files.h"
+
+namespace sinkscope {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::HasSubstr;
+using test::cli;
+using test::CliRun;
+
+const std::string kPlanted = std::string(SINKSCOPE_SOURCE_DIR) + "/sample_data/planted";
+
+TEST(CaptureVerb, DryRunPrintsTheSizeTableAndMakesNothing) {
+  const std::string folder = test::scratch_folder();
+  const CliRun run = cli({"capture", kPlanted, "--text", "abc", "--record", "all,logits",
+                          "--dry-run", "-o", folder + "/x.h5"});
+  ASSERT_EQ(run.code, 0) << run.err;
+  for (const char* group : {"attention/pattern", "residual/stream", "logits/full", "stats",
+                            "taps/attn.hook_q", "memory while recording"})
+    EXPECT_THAT(run.out, HasSubstr(group));
+  EXPECT_TRUE(fs::is_empty(folder));
+}
+
+TEST(CaptureVerb, DryRunAsJsonHoldsWhatTheHelpPromises) {
+  const CliRun run = cli({"capture", kPlanted, "--tokens", "1,2,3,4,5", "--dry-run", "--json"});
+  ASSERT_EQ(run.code, 0) << run.err;
+  const auto json = nlohmann::ordered_json::parse(run.out);
+  EXPECT_EQ(json["schema"], "sinkscope.plan/1");
+  EXPECT_EQ(json["tokens"], 5);
+  std::int64_t sum = 0;
+  for (const auto& group : json["groups"]) sum += group["bytes"].get<std::int64_t>();
+  EXPECT_EQ(json["total_bytes"], sum);
+  EXPECT_GT(json["predicted_memory_bytes"].get<std::int64_t>(), 0);
+  const std::string help = cli({"capture", "--help"}).out;
+  for (const auto& [key, value] : json.items()) EXPECT_THAT(help, HasSubstr(key)) << key;
+}
+
+TEST(CaptureVerb, WhatTheModelDoesNotHaveIsNamed) {
+  const auto refused = [](const std::vector<std::string>& more) {
+    std::vector<std::string> args = {"capture", kPlanted, "--tokens", "1,2,3", "--dry-run"};
+    args.insert(args.end(), more.begin(), more.end());
+    const CliRun run = cli(args);
+    EXPECT_EQ(run.code, kExitUsage) << run.err;
+    EXPECT_EQ(test::n_lines(run.err), 1) << run.err;
+    return run.err;
+  };
+  EXPECT_THAT(refused({"--record", "maps", "--layers", "2,9"}), HasSubstr("9"));
+  EXPECT_THAT(refused({"--record", "maps", "--heads", "4"}), HasSubstr("4"));
+  EXPECT_THAT(refused({"--record", "maps", "--rows", "0-7"}), HasSubstr("3"));
+  EXPECT_THAT(refused({"--record", "hook_nonsense"}), HasSubstr("hook_nonsense"));
+}
+
+TEST(CaptureVerb, AnExistingFileIsKept) {
+  const std::string path = test::write_file(test::scratch_folder(), "mine.h5", "mine");
+  const CliRun run = cli({"capture", kPlanted, "--text", "abc", "-o", path});
+  EXPECT_EQ(run.code, kExitUsage);
+  EXPECT_THAT(run.err, HasSubstr("--force"));
+  EXPECT_EQ(test::read_file(path), "mine");
+}
+
+TEST(CaptureVerb, AModelThatCannotBeRunIsExit4WithTheReason) {
+  SINKSCOPE_REQUIRE_SHARED(model, "oracles/bert");
+  const CliRun run = cli({"capture", model, "--tokens", "1,2", "--dry-run"});
+  EXPECT_EQ(run.code, kExitUnsupported);
+  EXPECT_THAT(run.err, HasSubstr("cannot be run"));
+}
+
+// The stream of a long text is large: it has to be asked for by its name.
+TEST(CaptureVerb, AStreamBeyondFourGibibytesHasToBeNamed) {
+  SINKSCOPE_REQUIRE_SHARED(model, "data/models/stories260Ktok512.gguf");
+  const std::string folder = test::scratch_folder();
+  // 11 sites x 64 dims x 4 bytes = 2,816 bytes a token.
+  std::string ids;
+  for (int i = 0; i < 1600000; ++i) ids += "5 ";
+  const std::string file = test::write_file(folder, "ids.txt", ids);
+  const CliRun run = cli({"capture", model, "--tokens-file", file, "-o", folder + "/x.h5", "-q"});
+  EXPECT_EQ(run.code, kExitUsage);
+  EXPECT_THAT(run.err, HasSubstr("stream"));
+  EXPECT_THAT(run.err, HasSubstr("4.2 GiB"));
+}
+
+#ifdef SINKSCOPE_WITH_TORCH
+
+TEST(CaptureVerb, RecordsAndSaysWhatIsNext) {
+  const std::string path = test::scratch_folder() + "/run.h5";
+  const CliRun run = cli({"capture", kPlanted, "--text", "hello there", "--record", "maps",
+                          "--threads", "1", "-o", path});
+  ASSERT_EQ(run.code, 0) << run.err;
+  EXPECT_THAT(run.out, HasSubstr("recorded 12 tokens"));
+  EXPECT_THAT(run.out, HasSubstr("next: sinkscope sinks "));
+  const auto reader = CaptureReader::open(path);
+  EXPECT_TRUE(reader->complete());
+  EXPECT_EQ(reader->read_text("run0", "provenance/command"),
+            "capture --record maps --threads 1");
+  EXPECT_FALSE(fs::exists(path + ".part"));
+}
+
+TEST(CaptureVerb, JsonHoldsWhatTheHelpPromises) {
+  const std::string path = test::scratch_folder() + "/run.h5";
+  const CliRun run = cli({"capture", kPlanted, "--text", "hello", "--threads", "1", "--json",
+                          "--progress", "json", "-o", path});
+  ASSERT_EQ(run.code, 0) << run.err;
+  const auto json = nlohmann::ordered_json::parse(run.out);
+  EXPECT_EQ(json["schema"], "sinkscope.capture/1");
+  EXPECT_EQ(json["tokens"], 6);
+  EXPECT_EQ(json["file_bytes"], fs::file_size(path));
+  const std::string help = cli({"capture", "--help"}).out;
+  for (const auto& [key, value] : json.items()) EXPECT_THAT(help, HasSubstr(key)) << key;
+}
+
+TEST(CaptureVerb, ManyPromptsAreManyRuns) {
+  const std::string folder = test::scratch_folder();
+  const std::string prompts = test::write_file(
+      folder, "p.jsonl", "{\"text\":\"ab\",\"name\":\"short\"}\n{\"tokens\":[97,98,99,100,101]}\n");
+  const CliRun run = cli({"capture", kPlanted, "--prompts", prompts, "--record", "stats",
+                          "--threads", "1", "-o", folder + "/run.h5"});
+  ASSERT_EQ(run.code, 0) << run.err;
+  const auto reader = CaptureReader::open(folder + "/run.h5");
+  ASSERT_EQ(reader->runs().size(), 2u);
+  EXPECT_EQ(reader->input("run0").name, "short");
+  EXPECT_EQ(reader->input("run1").seq_len(), 5);
+}
+
+TEST(CaptureVerb, LikeAnotherCaptureIsTheSameTokensAndOptions) {
+  const std::string folder = test::scratch_folder();
+  ASSERT_EQ(cli({"capture", kPlanted, "--text", "hello there", "--record", "maps", "--layers",
+                 "2-3", "--threads", "1", "-o", folder + "/a.h5"})
+                .code,
+            0);
+  const CliRun run = cli({"capture", kPlanted, "--like", folder + "/a.h5", "-o", folder + "/b.h5"});
+  ASSERT_EQ(run.code, 0) << run.err;
+  const auto a = CaptureReader::open(folder + "/a.h5"), b = CaptureReader::open(folder + "/b.h5");
+  EXPECT_EQ(a->input("run0"), b->input("run0"));
+  EXPECT_EQ(a->read_text("run0", "provenance/command"), b->read_text("run0", "provenance/command"));
+  EXPECT_EQ(a->read_f32("run0", "attention/pattern"), b->read_f32("run0", "attention/pattern"));
+}
+
+TEST(CaptureVerb, ADeviceThatIsNotThereIsExit6AndLeavesNoFile) {
+  const std::string folder = test::scratch_folder();
+  const CliRun run =
+      cli({"capture", kPlanted, "--text", "a", "--device", "cuda:999", "-o", folder + "/x.h5"});
+  EXPECT_EQ(run.code, kExitDevice);
+  EXPECT_EQ(test::n_lines(run.err), 1) << run.err;
+  EXPECT_TRUE(fs::is_empty(folder));
+}
+
+TEST(CaptureVerb, InterruptedItKeepsWholeLayersAndExits130) {
+  const std::string folder = test::scratch_folder();
+  // Long enough to be still at work when the signal comes.
+  test::write_file(folder, "text.txt", std::string(60000, 'a'));
+  const CliRun run = test::program(
+      "--version; sinkscope capture '" + kPlanted +
+          "' --text-file text.txt --record stats --threads 1 -o run.h5 & pid=$!; sleep 2; "
+          "kill -INT $pid; wait $pid; echo code $? >&2",
+      folder);
+  EXPECT_THAT(run.err, HasSubstr("code 130"));
+  EXPECT_FALSE(fs::exists(folder + "/run.h5"));
+  EXPECT_TRUE(fs::exists(folder + "/run.h5.part"));
+}
+
+#else
+
+TEST(CaptureVerb, WithoutLibTorchItIsExit4InOneSentence) {
+  const std::string folder = test::scratch_folder();
+  const CliRun run = cli({"capture", kPlanted, "--text", "a", "-o", folder + "/x.h5"});
+  EXPECT_EQ(run.code, kExitUnsupported);
+  EXPECT_EQ(test::n_lines(run.err), 1) << run.err;
+  EXPECT_TRUE(fs::is_empty(folder));
+}
+
+#endif
+
+}  // namespace
+}  // namespace sinkscope

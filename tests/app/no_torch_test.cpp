@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// What only looks must not pay for LibTorch: asks the dynamic loader what it mapped.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/app/cli_run.h"
+#include "tests/app/small_capture.h"
+#include "tests/support/shared_files.h"
+
+namespace sinkscope {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+// The loader writes a line for each file it maps, libraries opened at run time included.
+std::string loader_log(const std::string& command) {
+  const std::string folder = test::scratch_folder();
+  const test::CliRun run = test::program(
+      "--version >/dev/null && LD_DEBUG=files LD_DEBUG_OUTPUT=loader sinkscope " + command, folder);
+  EXPECT_EQ(run.code, 0) << command << "\n" << run.err;
+  test::write_file(folder, "cat.sh", "cat loader.*\n");
+  const test::CliRun log = test::program("--version >/dev/null && sh cat.sh", folder);
+  return log.out;
+}
+
+void expect_no_torch(const std::string& command) {
+  const std::string log = loader_log(command);
+  EXPECT_THAT(log, HasSubstr("libhdf5")) << "the loader's log is not there";
+  EXPECT_THAT(log, Not(HasSubstr("libtorch"))) << command;
+  EXPECT_THAT(log, Not(HasSubstr("libc10"))) << command;
+  EXPECT_THAT(log, Not(HasSubstr("libsinkscope_engine"))) << command;
+}
+
+TEST(NoTorch, HelpAndVersion) {
+  expect_no_torch("--help");
+  expect_no_torch("--version");
+  expect_no_torch("capture --help");
+}
+
+TEST(NoTorch, VerbsThatOnlyLookAtAModel) {
+  SINKSCOPE_REQUIRE_SHARED(model, "data/models/stories260Ktok512.gguf");
+  expect_no_torch("info " + model);
+  expect_no_torch("norms " + model);
+  expect_no_torch("tokenize " + model + " --text hello");
+  expect_no_torch("capture " + model + " --dry-run");
+}
+
+TEST(NoTorch, VerbsThatReadACapture) {
+  const std::string path = test::small_capture(test::scratch_folder());
+  expect_no_torch("sinks " + path);
+  expect_no_torch("dump " + path + " attention/key_mass");
+  expect_no_torch(path);
+}
+
+}  // namespace
+}  // namespace sinkscope

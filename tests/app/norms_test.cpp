@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "app/cli/run_cli.h"
+#include "tests/app/cli_run.h"
+#include "tests/app/small_capture.h"
+#include "tests/support/shared_files.h"
+
+namespace sinkscope {
+namespace {
+
+using ::testing::HasSubstr;
+using test::cli;
+using test::CliRun;
+
+const std::string kPlanted = std::string(SINKSCOPE_SOURCE_DIR) + "/sample_data/planted";
+
+const nlohmann::json& role(const nlohmann::json& json, const std::string& name) {
+  for (const auto& entry : json["norms"])
+    if (entry["role"] == name) return entry;
+  throw std::runtime_error("no role " + name);
+}
+
+TEST(Norms, ThePlantedGainsAreFoundWithLayerAndDimension) {
+  const CliRun run = cli({"norms", kPlanted, "--json"});
+  ASSERT_EQ(run.code, 0) << run.err;
+  const auto json = nlohmann::json::parse(run.out);
+  const auto& ln2 = role(json, "ln2");
+  EXPECT_EQ(ln2["layers"], nlohmann::json({0, 1, 2, 3}));
+  EXPECT_EQ(ln2["starred"][0]["dim"], 37);
+  EXPECT_NEAR(ln2["starred"][0]["value"].get<double>(), 0.01, 1e-7);
+  EXPECT_EQ(ln2["starred"][1]["dim"], 11);
+  EXPECT_EQ(ln2["min"][3]["dim"], 37);
+  EXPECT_EQ(ln2["min"][0]["dim"], 11);
+  EXPECT_NEAR(role(json, "ln_final")["min"][0]["value"].get<double>(), 0.05, 1e-7);
+}
+
+TEST(Norms, JsonHoldsWhatTheHelpPromises) {
+  const auto json = nlohmann::ordered_json::parse(cli({"norms", kPlanted, "--json"}).out);
+  EXPECT_EQ(json.items().begin().key(), "schema");
+  const std::string help = cli({"norms", "--help"}).out;
+  for (const auto& [key, value] : json.items()) EXPECT_THAT(help, HasSubstr(key)) << key;
+  for (const auto& [key, value] : json["norms"][0].items())
+    EXPECT_THAT(help, HasSubstr(key)) << key;
+}
+
+TEST(Norms, TopSaysHowManyAreStarred) {
+  const auto json = nlohmann::json::parse(cli({"norms", kPlanted, "--json", "--top", "1"}).out);
+  EXPECT_EQ(role(json, "ln2")["starred"].size(), 1u);
+  EXPECT_EQ(cli({"norms", kPlanted, "--top", "0"}).code, kExitUsage);
+}
+
+TEST(Norms, CsvHasARowPerNorm) {
+  const CliRun run = cli({"norms", kPlanted, "--csv"});
+  EXPECT_EQ(test::n_lines(run.out), 1 + 4 + 4 + 1);
+}
+
+TEST(Norms, TextNamesTheBlockAndTheDimension) {
+  const CliRun run = cli({"norms", kPlanted});
+  EXPECT_THAT(run.out, HasSubstr("dim 37"));
+  EXPECT_THAT(run.out, HasSubstr("blocks.2 (3rd of 4)"));
+}
+
+TEST(Norms, OfACaptureToo) {
+  const std::string path = test::small_capture(test::scratch_folder());
+  const auto json = nlohmann::json::parse(cli({"norms", path, "-q", "--json"}).out);
+  EXPECT_EQ(role(json, "ln1")["starred"][0]["dim"], 2);
+}
+
+// In Gemma 2 and 3 `post_attention_layernorm` is another norm than in Llama: the role comes first,
+// the name in the file beside it.
+TEST(FieldCases, FC12_NormsCarryTheirRoleAndTheirName) {
+  SINKSCOPE_REQUIRE_SHARED(model, "oracles/llama");
+  const auto json = nlohmann::json::parse(cli({"norms", model, "--json"}).out);
+  EXPECT_EQ(json["tensors"]["ln2"][1], "model.layers.1.post_attention_layernorm.weight");
+  EXPECT_THAT(cli({"norms", model}).out,
+              HasSubstr("model.layers.0.post_attention_layernorm.weight"));
+}
+
+TEST(Norms, OfAGgufFile) {
+  SINKSCOPE_REQUIRE_SHARED(model, "data/models/stories260Ktok512.gguf");
+  const auto json = nlohmann::json::parse(cli({"norms", model, "--json"}).out);
+  EXPECT_EQ(role(json, "ln1")["layers"].size(), 5u);
+  EXPECT_EQ(role(json, "ln1")["width"], 64);
+  EXPECT_EQ(json["tensors"]["ln_final"][0], "output_norm.weight");
+}
+
+}  // namespace
+}  // namespace sinkscope

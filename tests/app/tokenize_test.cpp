@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "app/cli/run_cli.h"
+#include "tests/app/cli_run.h"
+#include "tests/support/shared_files.h"
+
+namespace sinkscope {
+namespace {
+
+using ::testing::HasSubstr;
+using test::cli;
+using test::CliRun;
+
+const std::string kPlanted = std::string(SINKSCOPE_SOURCE_DIR) + "/sample_data/planted";
+
+TEST(Tokenize, IdsPiecesAndBos) {
+  const CliRun run = cli({"tokenize", kPlanted, "--text", "Hi", "--json"});
+  ASSERT_EQ(run.code, 0) << run.err;
+  const auto json = nlohmann::ordered_json::parse(run.out);
+  EXPECT_EQ(json.items().begin().key(), "schema");
+  EXPECT_EQ(json["ids"], nlohmann::json({256, 'H', 'i'}));
+  EXPECT_EQ(json["pieces"], nlohmann::json({"<s>", "H", "i"}));
+  EXPECT_EQ(json["bos_positions"], nlohmann::json({0}));
+  const std::string help = cli({"tokenize", "--help"}).out;
+  for (const auto& [key, value] : json.items()) EXPECT_THAT(help, HasSubstr(key)) << key;
+}
+
+TEST(Tokenize, ReadsAFileAndStandardInput) {
+  const std::string file = test::write_file(test::scratch_folder(), "t.txt", "ab");
+  EXPECT_EQ(cli({"tokenize", kPlanted, "--text-file", file, "--ids"}).out, "256 97 98\n");
+  EXPECT_EQ(cli({"tokenize", kPlanted, "--text-file", "-", "--ids"}, "ab").out, "256 97 98\n");
+  EXPECT_EQ(cli({"tokenize", kPlanted, "--text-file", "no/file"}).code, kExitCorrupt);
+}
+
+TEST(Tokenize, WritesAFileOnceOnly) {
+  const std::string target = test::scratch_folder() + "/ids.txt";
+  const std::vector<std::string> args = {"tokenize", kPlanted, "--text", "ab", "--ids", "-o",
+                                         target};
+  EXPECT_EQ(cli(args).code, 0);
+  EXPECT_EQ(test::read_file(target), "256 97 98\n");
+  EXPECT_EQ(cli(args).code, kExitUsage);
+}
+
+TEST(Tokenize, TextThatIsNotUtf8IsRefused) {
+  const CliRun run = cli({"tokenize", kPlanted, "--text", "a\xff"});
+  EXPECT_EQ(run.code, kExitUsage);
+  EXPECT_EQ(test::n_lines(run.err), 1);
+}
+
+TEST(Tokenize, NeedsNoTensors) {
+  SINKSCOPE_REQUIRE_SHARED(vocabulary, "data/tokenizers/ggml-vocab-gpt-2.gguf");
+  const CliRun run = cli({"tokenize", vocabulary, "--text", "Hello world", "--ids"});
+  ASSERT_EQ(run.code, 0) << run.err;
+  EXPECT_EQ(run.out, "15496 995\n");
+}
+
+TEST(Tokenize, AModelWithoutATokenizerIsNamed) {
+  SINKSCOPE_REQUIRE_SHARED(model, "oracles/llama");
+  const CliRun run = cli({"tokenize", model, "--text", "a"});
+  EXPECT_THAT(run.code, ::testing::AnyOf(kExitCorrupt, kExitUnsupported));
+  EXPECT_EQ(test::n_lines(run.err), 1) << run.err;
+}
+
+TEST(FieldCases, FC22_TwoBosAreWarnedOf) {
+  const CliRun run = cli({"tokenize", kPlanted, "--text", "<s>ab", "--json"});
+  ASSERT_EQ(run.code, 0) << run.err;
+  EXPECT_THAT(run.err, HasSubstr("2 BOS"));
+  EXPECT_EQ(nlohmann::json::parse(run.out)["bos_positions"], nlohmann::json({0, 1}));
+  const CliRun never = cli({"tokenize", kPlanted, "--text", "<s>ab", "--bos", "never", "--json"});
+  EXPECT_EQ(never.err, "");
+  EXPECT_EQ(nlohmann::json::parse(never.out)["bos_positions"], nlohmann::json({0}));
+}
+
+TEST(Tokenize, AQuietRunKeepsWarningsBack) {
+  const CliRun run = cli({"tokenize", kPlanted, "--text", "<s>ab", "-q"});
+  EXPECT_EQ(run.err, "");
+}
+
+}  // namespace
+}  // namespace sinkscope

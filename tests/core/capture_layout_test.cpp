@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/capture_layout.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "core/capture_schema.h"
+#include "core/error.h"
+#include "tests/support/sample_capture.h"
+
+namespace sinkscope {
+namespace {
+
+using testing::ElementsAre;
+using Dims = std::vector<std::int64_t>;
+
+std::map<std::string, DatasetSpec> by_path(const CaptureLayout& layout, int run) {
+  std::map<std::string, DatasetSpec> out;
+  for (const DatasetSpec& spec : datasets_of(layout, run)) out.emplace(spec.path, spec);
+  return out;
+}
+
+TEST(FieldCases, FC42_TheStreamHasOneSiteBeforeAndTwoPerBlock) {
+  EXPECT_THAT(
+      residual_sites(2, false),
+      ElementsAre("blocks.0.hook_resid_pre", "blocks.0.hook_resid_mid", "blocks.0.hook_resid_post",
+                  "blocks.1.hook_resid_mid", "blocks.1.hook_resid_post"));
+  EXPECT_THAT(residual_sites(2, true),
+              ElementsAre("blocks.0.hook_resid_pre", "blocks.0.hook_resid_post",
+                          "blocks.1.hook_resid_post"));
+  const auto specs = by_path(test::sample_layout(), 0);
+  EXPECT_EQ(specs.at("residual/stream").dims, (Dims{7, 7, 6}));
+  EXPECT_EQ(specs.at("residual/abs_mean").dims, (Dims{4, 6}));
+  EXPECT_EQ(specs.at("residual/final_norm").dims, (Dims{7, 6}));
+}
+
+TEST(FieldCases, FC70_ChunksDivideTheTokensEvenly) {
+  EXPECT_EQ(token_chunk_side(1), 1);
+  EXPECT_EQ(token_chunk_side(256), 256);
+  EXPECT_EQ(token_chunk_side(257), 129);
+  EXPECT_EQ(token_chunk_side(512), 256);
+  EXPECT_EQ(token_chunk_side(513), 171);
+  EXPECT_EQ(token_chunk_side(8192), 256);
+}
+
+TEST(CaptureLayout, MapChunksAreDoubledUntilALayerHas16000) {
+  EXPECT_EQ(pattern_chunk_side(8192, 9), 256);      // 32² · 9 = 9,216
+  EXPECT_EQ(pattern_chunk_side(8192, 16), 512);     // 32² · 16 = 16,384 → 16² · 16
+  EXPECT_EQ(pattern_chunk_side(32768, 32), 2048);   // 128², 64², 32² · 32 are too many
+  EXPECT_EQ(pattern_chunk_side(100, 20'000), 100);  // one chunk a map is the least
+}
+
+TEST(CaptureLayout, ShapesFollowFromTheLayout) {
+  const auto specs = by_path(test::sample_layout(), 0);
+  EXPECT_EQ(specs.at("input/token_ids").dims, (Dims{7}));
+  EXPECT_EQ(specs.at("input/text").dims, Dims{});
+  EXPECT_EQ(specs.at("attention/key_mass").dims, (Dims{2, 4, 7}));
+  EXPECT_EQ(specs.at("attention/value_norm").dims, (Dims{2, 2, 7}));
+  EXPECT_EQ(specs.at("attention/window").dims, (Dims{2, 4, 7, 7}));
+  EXPECT_EQ(specs.at("attention/visible").type, ElementType::i32);
+  EXPECT_EQ(specs.at("attention/pattern").dims, (Dims{1, 3, 7, 7}));
+  EXPECT_EQ(specs.at("attention/pattern").chunk, (Dims{1, 1, 7, 7}));
+  EXPECT_EQ(specs.at("norm/ln_final/bias").dims, (Dims{1, 6}));
+  EXPECT_FALSE(specs.contains("norm/ln1/bias"));
+  EXPECT_EQ(specs.at("stats/hook_resid_post/dim_rest/m4").dims, (Dims{3, 6}));
+  EXPECT_EQ(specs.at("stats/hook_resid_post/dim_rest/m4").type, ElementType::f64);
+  EXPECT_EQ(specs.at("stats/hook_resid_post/median_abs").dims, (Dims{3}));
+  EXPECT_FALSE(specs.contains("stats/hook_resid_post/token/input_rms"));
+  EXPECT_EQ(specs.at("stats/ln_final.hook_out/token/input_max_dim").dims, (Dims{1, 7}));
+  EXPECT_FALSE(specs.contains("stats/ln_final.hook_out/median_abs"));
+  EXPECT_EQ(specs.at("taps/attn.hook_v/values").dims, (Dims{2, 2, 7, 3}));
+  EXPECT_EQ(specs.at("taps/attn.hook_v/values").chunk, (Dims{1, 1, 7, 3}));
+  EXPECT_EQ(specs.at("logits/loss").dims, (Dims{6}));
+  EXPECT_EQ(specs.at("logits/top_ids").dims, (Dims{7, 3}));
+  EXPECT_EQ(specs.at("logits/full").dims, (Dims{7, 11}));
+}
+
+TEST(CaptureLayout, TheModelIsListedOnce) {
+  const auto first = by_path(test::sample_layout(), 0), second = by_path(test::sample_layout(), 1);
+  EXPECT_TRUE(first.contains("model/config"));
+  EXPECT_TRUE(first.contains("provenance/seed"));
+  EXPECT_FALSE(second.contains("model/config"));
+  EXPECT_FALSE(second.contains("norm/ln1/gain"));
+  EXPECT_EQ(second.at("attention/key_mass").dims, (Dims{2, 4, 5}));
+}
+
+TEST(CaptureLayout, WindowsAndThumbnailsStopAt64) {
+  CaptureLayout layout = test::sample_layout();
+  layout.runs[0].token_ids.assign(300, 1);
+  const auto specs = by_path(layout, 0);
+  EXPECT_EQ(specs.at("attention/window").dims, (Dims{2, 4, 64, 64}));
+  EXPECT_EQ(specs.at("attention/thumbnail").dims, (Dims{2, 4, 64, 64}));
+  EXPECT_EQ(specs.at("residual/window").dims, (Dims{7, 64, 6}));
+  EXPECT_EQ(specs.at("residual/stream").chunk, (Dims{1, 150, 6}));
+}
+
+TEST(CaptureLayout, PartsThatAreNotRecordedAreNotThere) {
+  CaptureLayout layout = test::sample_layout();
+  layout.stream = false;
+  layout.pattern = {};
+  layout.taps.clear();
+  layout.has_head = false;
+  layout.parallel_blocks = true;
+  const auto specs = by_path(layout, 0);
+  EXPECT_EQ(specs.at("residual/window").dims, (Dims{4, 7, 6}));
+  for (const auto& [path, spec] : specs) {
+    EXPECT_FALSE(path.starts_with("logits/") || path.starts_with("taps/") ||
+                 path == "residual/stream" || path.starts_with("attention/pattern"))
+        << path;
+  }
+  layout.attention_layers.clear();
+  for (const auto& [path, spec] : by_path(layout, 0)) EXPECT_FALSE(path.starts_with("attention/"));
+}
+
+TEST(CaptureLayout, ReducedMapsAreOneALayer) {
+  CaptureLayout layout = test::sample_layout();
+  layout.pattern.reduce = Reduce::max;
+  layout.pattern.rows = {0, 3, 6, 5};
+  const auto specs = by_path(layout, 0);
+  EXPECT_EQ(specs.at("attention/pattern").dims, (Dims{1, 1, 4, 7}));
+  EXPECT_EQ(specs.at("attention/pattern").chunk, (Dims{1, 1, 4, 7}));
+  EXPECT_EQ(specs.at("attention/pattern_heads").dims, (Dims{1}));
+}
+
+TEST(CaptureLayout, SizesAreThoseOfTheElements) {
+  const auto specs = by_path(test::sample_layout(), 0);
+  EXPECT_EQ(specs.at("attention/key_mass").n_bytes(), 2 * 4 * 7 * 4);
+  EXPECT_EQ(specs.at("stats/hook_resid_post/dim_rest/m2").n_bytes(), 3 * 6 * 8);
+  EXPECT_EQ(specs.at("input/token_text").n_bytes(), 0);
+}
+
+TEST(CaptureLayout, EveryDatasetHasARule) {
+  for (int run : {0, 1}) {
+    for (const DatasetSpec& spec : datasets_of(test::sample_layout(), run)) {
+      const DatasetRule* rule = find_rule(spec.path);
+      ASSERT_NE(rule, nullptr) << spec.path;
+      EXPECT_EQ(rule->type, spec.type) << spec.path;
+    }
+  }
+  EXPECT_EQ(find_rule("stats/a/b/token/rms"), nullptr);
+  EXPECT_EQ(find_rule("attention/unheard_of"), nullptr);
+}
+
+TEST(CaptureLayout, ContradictionsAreRefusedByName) {
+  const auto message = [](auto change) {
+    CaptureLayout layout = test::sample_layout();
+    change(layout);
+    try {
+      datasets_of(layout, 0);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::invalid_argument);
+      return std::string(error.what());
+    }
+    return std::string("nothing");
+  };
+  using testing::HasSubstr;
+  EXPECT_THAT(message([](auto& l) { l.taps[0].hook = "a/b"; }), HasSubstr("\"a/b\""));
+  EXPECT_THAT(message([](auto& l) { l.sites[1].hook = "."; }), HasSubstr("\".\""));
+  EXPECT_THAT(message([](auto& l) { l.norms[0].gain.pop_back(); }),
+              HasSubstr("norm ln1: expected 3 layers x 6 = 18 values, found 17"));
+  EXPECT_THAT(message([](auto& l) { l.runs[0].token_ids.clear(); }), HasSubstr("run0"));
+}
+
+}  // namespace
+}  // namespace sinkscope

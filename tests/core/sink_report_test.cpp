@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/sink_report.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "core/error.h"
+#include "tests/core/planted_capture.h"
+
+namespace sinkscope {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using test::FakeCapture;
+using test::Planted;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Pair;
+
+// run0 as planted; run1 without the massive activation.
+FakeCapture two_runs() {
+  FakeCapture capture;
+  test::add_planted_run(capture, "run0");
+  std::vector<float> calm = test::planted_stream();
+  for (float& h : calm) h = std::abs(h) == 5000 ? 1 : h;
+  test::add_planted_run(capture, "run1", true, calm);
+  return capture;
+}
+
+FakeCapture one_run() {
+  FakeCapture capture;
+  test::add_planted_run(capture, "run0");
+  return capture;
+}
+
+TEST(SinkReport, JsonHasTheDocumentedKeys) {
+  const Json json = sink_report_json(sink_report(one_run(), {}, {}));
+  EXPECT_THAT(json.dump(),
+              ::testing::StartsWith(R"({"schema":"sinkscope.sinks/1","conventions":{)"));
+  const Json& run = json["runs"].at(0);
+  EXPECT_EQ(run["name"], "run0");
+  EXPECT_EQ(run["tokens"], 12);
+  for (const char* key : {"token", "text", "special", "heads", "max_score", "mean_score"}) {
+    EXPECT_TRUE(run["sink_tokens"].at(0).contains(key)) << key;
+  }
+  const Json& attention = run["attention"];
+  EXPECT_EQ(attention["layers"], (Json{0, 1}));
+  EXPECT_NEAR(attention["first_token_score"]["with_row0"][1][2], 1, 1e-6);
+  EXPECT_EQ(attention["first_token_score"]["without_row0"].size(), 2U);
+  EXPECT_EQ(attention["first_token_score"]["without_row0"][0].size(), 3U);
+  const Json& gu = attention["gu"];
+  EXPECT_EQ(gu["epsilon"], 0.3);
+  EXPECT_EQ(gu["key"], 0);
+  EXPECT_EQ(gu["queries"], 12);
+  EXPECT_EQ(gu["cells"], 6);
+  EXPECT_NEAR(gu["sink_ratio"], 1.0 / 6, 1e-12);
+  EXPECT_NEAR(gu["score"][1][2], 1, 1e-6);
+  const Json& residual = run["residual"];
+  EXPECT_EQ(residual["sites"].size(), 5U);
+  EXPECT_EQ(
+      residual["max_abs"][2],
+      (Json{{"site", "blocks.0.hook_resid_post"}, {"value", 5000.0}, {"token", 0}, {"dim", 4}}));
+  EXPECT_EQ(residual["massive"][0]["text"], "<s>");
+  EXPECT_EQ(residual["kurtosis"]["pearson_tensor"].size(), 5U);
+  EXPECT_EQ(residual["sorted_dims"], (Json{4, 5, 0, 1, 2, 3, 6}));
+  EXPECT_EQ(residual["sorted_dims_without_first"][0], 5);
+  EXPECT_GT(residual["first_permille_ratio"], 500);
+  EXPECT_EQ(residual["sink_dims"], Json::array({5}));
+  EXPECT_EQ(json["all"]["runs"], 1);
+  EXPECT_EQ(json["findings"].size(), 3U);
+}
+
+TEST(SinkReport, OverManyRunsEveryNumberHasMeanSdMinMax) {
+  const SinkReport report = sink_report(two_runs(), {"run0", "run1"}, {});
+  const Json all = sink_report_json(report)["all"];
+  EXPECT_EQ(all["runs"], 2);
+  const Json& max_abs = all["residual"]["max_abs"];
+  EXPECT_DOUBLE_EQ(max_abs["mean"][2], (5000 + 51) / 2.0);
+  EXPECT_DOUBLE_EQ(max_abs["sd"][2], (5000 - 51) / 2.0);
+  EXPECT_EQ(max_abs["min"][2], 51);
+  EXPECT_EQ(max_abs["max"][2], 5000);
+  EXPECT_EQ(all["tokens"]["mean"], 12);
+  EXPECT_EQ(all["tokens"]["sd"], 0);
+  EXPECT_NEAR(all["attention"]["first_token_score"]["without_row0"]["mean"][1][2], 1, 1e-6);
+  EXPECT_NEAR(all["attention"]["gu"]["sink_ratio"]["mean"], 1.0 / 6, 1e-12);
+  // Pooled over the positions of both runs.
+  EXPECT_EQ(all["residual"]["m2"], (Json{46.0, 46.0, 46.0, 46.0, 46.0}));
+  EXPECT_EQ(all["residual"]["sink_dims"], Json::array({5}));
+  EXPECT_EQ(all["residual"]["m2_over_runs"]["max"][0], 46);
+  EXPECT_EQ(all["residual"]["runs_with_sink_dim"], Json::parse(R"([{"dim":5,"runs":2}])"));
+  EXPECT_EQ(all["residual"]["runs_with_massive_dim"], Json::parse(R"([{"dim":4,"runs":1}])"));
+  EXPECT_EQ(all["runs_with_sink_token"], Json::parse(R"([{"token":0,"runs":2}])"));
+}
+
+TEST(SinkReport, NaNIsNullAndCounted) {
+  FakeCapture capture;
+  RunInput input;
+  input.token_ids = {4};
+  capture.add_run("run0", input);
+  capture.facts.n_layers = 1;
+  test::put_attention(capture, "run0", {0}, 1, {1.0F});
+  test::put_residual(capture, "run0", 1, 2, {1, 2, 3, 4, 5, 6}, false);
+  const Json json = sink_report_json(sink_report(capture, {}, {}));
+  const Json& score = json["runs"][0]["attention"]["first_token_score"];
+  EXPECT_TRUE(score["without_row0"][0][0].is_null());  // one token has no other rows
+  EXPECT_EQ(score["with_row0"][0][0], 1.0);
+  std::int64_t nulls = 0;
+  const std::function<void(const Json&)> count = [&](const Json& j) {
+    if (j.is_null()) ++nulls;
+    if (j.is_structured()) {
+      for (const Json& child : j) count(child);
+    }
+  };
+  count(json);
+  EXPECT_EQ(json["non_finite_values"], nulls);
+  EXPECT_GT(nulls, 0);
+}
+
+TEST(SinkReport, EveryConventionOfTheOptionsIsNamed) {
+  const SinkOptions options{.epsilon = 0.25,
+                            .gu_length = 6,
+                            .min_later_queries = 2,
+                            .at = PositionFilter::parse("rest"),
+                            .min_m2 = 17,
+                            .permille = PermilleRounding::up};
+  const Json c = sink_report_json(sink_report(one_run(), {}, options))["conventions"];
+  EXPECT_THAT(c["sink_tokens"], HasSubstr("score > 0.25 over the first 6 positions"));
+  EXPECT_THAT(c["sink_tokens"], HasSubstr("at least 2 later queries"));
+  EXPECT_THAT(c["positions"], HasSubstr("--at rest"));
+  EXPECT_THAT(c["sink_dims"], HasSubstr(">= 17 x"));
+  EXPECT_THAT(c["first_permille_ratio"], HasSubstr("ceil"));
+}
+
+TEST(SinkReport, TextReadsFromTopToFindings) {
+  const std::string text = sink_report_text(sink_report(one_run(), {}, {}));
+  EXPECT_THAT(text, HasSubstr("Sinks of planted · llama · 2 layers, 3 heads, 7 dimensions"));
+  EXPECT_THAT(text, HasSubstr("token 0     \"<s>\""));
+  EXPECT_THAT(text, HasSubstr("blocks.1 (2nd of 2)"));
+  EXPECT_THAT(text, HasSubstr("blocks.0.hook_resid_post"));
+  EXPECT_THAT(text, HasSubstr("5,000.0  token 0 \"<s>\"  dim 4"));
+  EXPECT_THAT(text, HasSubstr("with token 0:     4 5 0 1 2 3 6"));
+  EXPECT_THAT(text, HasSubstr("pearson_tensor"));
+  const auto findings = text.find("\nFindings\n");
+  ASSERT_NE(findings, std::string::npos);
+  EXPECT_EQ(std::count(text.begin() + static_cast<std::ptrdiff_t>(findings) + 1, text.end(), '\n'),
+            4);
+  EXPECT_THAT(sink_report_text(sink_report(two_runs(), {"run0", "run1"}, {})),
+              HasSubstr("massive dimension 4: 1 of 2 runs"));
+}
+
+TEST(SinkReport, FindingsAreThreeSentencesWithTheirCriteria) {
+  const auto findings = sink_findings(sink_report(one_run(), {}, {}));
+  EXPECT_THAT(
+      findings,
+      ElementsAre(HasSubstr("Token 0 \"<s>\" is an attention sink: 1 of 6 heads (17 %)"),
+                  HasSubstr("Dimension 4 is massive on token 0 \"<s>\": |h| reaches 5,000.0 at "
+                            "blocks.0.hook_resid_post"),
+                  HasSubstr("Dimension 5 is a residual sink: 5 is 46 times the median")));
+  EXPECT_THAT(findings[0], HasSubstr("blocks.1 (2nd of 2), head 2"));
+  EXPECT_THAT(findings,
+              ::testing::Each(::testing::AllOf(HasSubstr("["), ::testing::EndsWith("]"))));
+}
+
+TEST(SinkReport, FindingsSayWhenThereIsNothing) {
+  const SinkOptions strict{
+      .epsilon = 2, .massive = {.min_abs = 1e6, .min_ratio = 1e6}, .min_m2 = 1e6};
+  EXPECT_THAT(
+      sink_findings(sink_report(one_run(), {}, strict)),
+      ElementsAre(HasSubstr("No token is an attention sink: key 0 gets at most 1 "),
+                  HasSubstr("No activation is massive: the largest |h| is 5,000.0"),
+                  HasSubstr("No dimension is a residual sink: the largest, 5, is 46 times")));
+}
+
+TEST(SinkReport, CsvIsOneTableWithOneNumberARow) {
+  const std::string csv = sink_report_csv(sink_report(one_run(), {}, {}));
+  std::istringstream lines(csv);
+  std::string line;
+  int n = 0;
+  while (std::getline(lines, line)) {
+    EXPECT_EQ(std::count(line.begin(), line.end(), ','), 7) << line;
+    ++n;
+  }
+  EXPECT_GT(n, 60);
+  EXPECT_THAT(csv, HasSubstr("run,quantity,layer,head,site,token,dim,value\n"));
+  EXPECT_THAT(csv, HasSubstr("run0,attention.gu.score,1,2,,,,1\n"));
+  EXPECT_THAT(csv, HasSubstr("run0,residual.max_abs,,,blocks.1.hook_resid_post,0,4,5000\n"));
+  EXPECT_THAT(csv, HasSubstr("run0,sink_token.heads,,,,0,,1\n"));
+}
+
+TEST(SinkReport, OfAnUnfinishedCaptureReadsWholeLayersOnly) {
+  FakeCapture capture = one_run();
+  capture.is_complete = false;
+  capture.n_layers_done = 1;
+  const SinkReport report = sink_report(capture, {}, {});
+  EXPECT_EQ(report.runs[0].residual.sites.size(), 3U);
+  EXPECT_EQ(report.runs[0].attention.layers.size(), 1U);
+  EXPECT_THAT(sink_report_text(report), HasSubstr("not complete: 1 of 2 layers"));
+
+  capture.n_layers_done = 0;  // nothing yet: still a report
+  const SinkReport empty = sink_report(capture, {}, {});
+  EXPECT_EQ(sink_findings(empty).size(), 3U);
+  EXPECT_FALSE(sink_report_text(empty).empty());
+  EXPECT_EQ(sink_report_json(empty)["layers_done"], 0);
+}
+
+TEST(SinkReport, RunsOfAnUnfinishedCaptureThatHaveFewerLayersAreLeftOut) {
+  FakeCapture capture = two_runs();
+  capture.is_complete = false;
+  capture.n_layers_done = 2;
+  capture.whole["run1"] = 1;
+  const SinkReport report = sink_report(capture, {"run0", "run1"}, {});
+  EXPECT_EQ(report.all.n_runs, 1);
+  EXPECT_THAT(report.left_out, ElementsAre("run1"));
+  EXPECT_EQ(sink_report_json(report)["runs_left_out"], Json::array({"run1"}));
+}
+
+TEST(SinkReport, OfARunThatIsNotThereFails) {
+  EXPECT_THROW(sink_report(one_run(), {"run7"}, {}), Error);
+}
+
+}  // namespace
+}  // namespace sinkscope

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "capture/model/attention.h"
+
+#include <ATen/ATen.h>
+#include <ATen/CPUGeneratorImpl.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+namespace sinkscope {
+namespace {
+
+// Collects whole maps [H, T, T].
+class WholeMaps : public MapSink {
+ public:
+  WholeMaps(int heads, int seq_len)
+      : maps(at::full({heads, seq_len, seq_len}, NAN)), seq_len_(seq_len) {}
+  float* begin_tile(int head, int n_heads, int row, int n_rows) override {
+    head_ = head, n_heads_ = n_heads, row_ = row, n_rows_ = n_rows;
+    tile_ = at::full({n_heads, n_rows, seq_len_}, NAN);
+    return tile_.data_ptr<float>();
+  }
+  void end_tile(int key_end, int) override {
+    tile_.narrow(2, key_end, seq_len_ - key_end).zero_();
+    maps.narrow(0, head_, n_heads_).narrow(1, row_, n_rows_).copy_(tile_);
+  }
+  at::Tensor maps;
+
+ private:
+  int seq_len_, head_ = 0, n_heads_ = 0, row_ = 0, n_rows_ = 0;
+  at::Tensor tile_;
+};
+
+AttentionCall random_call(int T, int H, int G, int d, int window) {
+  auto generator = at::detail::createCPUGenerator(5);
+  const auto normal = [&](int heads) {
+    return at::randn({T, heads, d}, generator, at::kFloat) * 1.5;
+  };
+  // Slices of wider matrices, as the fused q/k/v product gives them.
+  const at::Tensor qkv = at::cat({normal(H), normal(G), normal(G)}, 1);
+  return {qkv.narrow(1, 0, H), qkv.narrow(1, H, G), qkv.narrow(1, H + G, G),
+          1 / std::sqrt(static_cast<double>(d)), window};
+}
+
+double largest_difference(const std::vector<float>& a, const std::vector<float>& b) {
+  EXPECT_EQ(a.size(), b.size());
+  double largest = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) largest = std::fmax(largest, std::fabs(a[i] - b[i]));
+  return largest;
+}
+
+struct Shape {
+  int T, H, G, d, window, tile_heads, tile_rows;
+};
+class Bodies : public ::testing::TestWithParam<Shape> {};
+
+TEST_P(Bodies, FusedEqualsReference) {
+  const Shape s = GetParam();
+  const AttentionCall call = random_call(s.T, s.H, s.G, s.d, s.window);
+  AttentionStats fused(s.H, s.G, s.T), reference(s.H, s.G, s.T);
+  WholeMaps fused_maps(s.H, s.T), reference_maps(s.H, s.T);
+  const TileGeometry tile{s.tile_heads, s.tile_rows};
+  const at::Tensor a = attend_fused(call, tile, fused, &fused_maps, {});
+  const at::Tensor b = attend_reference(call, {s.H, s.T}, reference, &reference_maps, {});
+  EXPECT_LT((a - b).abs().max().item<float>(), 5e-6);  // of values up to 6
+  EXPECT_LT((fused_maps.maps - reference_maps.maps).abs().max().item<float>(), 1e-6);
+  EXPECT_LT(largest_difference(fused.lse, reference.lse), 1e-5);
+  EXPECT_LT(largest_difference(fused.entropy, reference.entropy), 1e-5);
+  EXPECT_LT(largest_difference(fused.max_prob, reference.max_prob), 1e-6);
+  EXPECT_LT(largest_difference(fused.logit_gap, reference.logit_gap), 1e-5);
+  EXPECT_LT(largest_difference(fused.distance, reference.distance), 1e-4);
+  EXPECT_LT(largest_difference(fused.first4, reference.first4), 1e-6);
+  EXPECT_LT(largest_difference(fused.last8, reference.last8), 1e-6);
+  EXPECT_LT(largest_difference(fused.out_norm, reference.out_norm), 1e-5);
+  EXPECT_LT(largest_difference(fused.out_norm_sum, reference.out_norm_sum), 1e-5);
+  EXPECT_LT(largest_difference(fused.value_norm, reference.value_norm), 1e-5);
+  EXPECT_LT(largest_difference(fused.window, reference.window), 1e-6);
+  EXPECT_LT(largest_difference(fused.thumbnail, reference.thumbnail), 1e-6);
+  for (std::size_t i = 0; i < fused.key_mass.size(); ++i)
+    ASSERT_NEAR(fused.key_mass[i], reference.key_mass[i], 1e-5) << i;
+  // Without maps the scores stay in scratch memory: same numbers to the bit.
+  AttentionStats alone(s.H, s.G, s.T);
+  const at::Tensor c = attend_fused(call, tile, alone, nullptr, {});
+  EXPECT_TRUE(at::equal(a, c));
+  EXPECT_EQ(alone.key_mass, fused.key_mass);
+  EXPECT_EQ(alone.thumbnail, fused.thumbnail);
+}
+
+INSTANTIATE_TEST_SUITE_P(Shapes, Bodies,
+                         ::testing::Values(Shape{1, 4, 2, 6, 0, 4, 1}, Shape{23, 4, 2, 24, 0, 4, 23},
+                                           Shape{100, 6, 2, 10, 0, 3, 40},
+                                           Shape{150, 6, 3, 8, 7, 2, 150},
+                                           Shape{131, 3, 1, 14, 40, 3, 64}));
+
+// FC-31: the strict upper triangle is exactly zero, for T = 1 too.
+TEST(FieldCases, FC31_TheExplicitPathKeepsTheCausalMask) {
+  for (int T : {1, 2, 70}) {
+    const AttentionCall call = random_call(T, 4, 2, 8, 0);
+    for (auto* body : {attend_fused, attend_reference}) {
+      AttentionStats stats(4, 2, T);
+      WholeMaps maps(4, T);
+      body(call, {4, T}, stats, &maps, {});
+      EXPECT_EQ(maps.maps.triu(1).abs().max().item<float>(), 0) << T;
+      EXPECT_LT((maps.maps.sum(-1) - 1).abs().max().item<float>(), 1e-6) << T;
+    }
+  }
+}
+
+// FC-35: four query heads on two kv heads: 0,0,1,1, not 0,1,0,1.
+TEST(FieldCases, FC35_QueryHeadsShareKvHeadsInBlocks) {
+  const int T = 5, H = 4, G = 2, d = 3;
+  AttentionCall call{at::zeros({T, H, d}), at::zeros({T, G, d}), at::empty({T, G, d}), 1, 0};
+  call.v.select(1, 0).fill_(1);
+  call.v.select(1, 1).fill_(2);
+  for (auto* body : {attend_fused, attend_reference}) {
+    AttentionStats stats(H, G, T);
+    const at::Tensor z = body(call, {H, T}, stats, nullptr, {});
+    for (int h = 0; h < H; ++h) EXPECT_FLOAT_EQ(z[T - 1][h][0].item<float>(), h < 2 ? 1 : 2);
+  }
+}
+
+TEST(TileGeometry, SplitsHeadsBeforeRows) {
+  EXPECT_EQ(tile_geometry(512, 9, 3).heads, 9);  // 9 MiB: one tile
+  EXPECT_EQ(tile_geometry(512, 9, 3).rows, 512);
+  const TileGeometry heads = tile_geometry(1024, 12, 4);  // 48 MiB: half the groups
+  EXPECT_EQ(heads.heads, 6);
+  EXPECT_EQ(heads.rows, 1024);
+  const TileGeometry rows = tile_geometry(8192, 9, 3);
+  EXPECT_EQ(rows.heads, 3);
+  EXPECT_EQ(rows.rows, 256);
+  EXPECT_LE(std::int64_t{4} * rows.heads * rows.rows * 8192, std::int64_t{32} << 20);
+}
+
+TEST(Attention, CanceledBeforeATileGivesNothing) {
+  const AttentionCall call = random_call(20, 4, 2, 8, 0);
+  std::stop_source stop;
+  stop.request_stop();
+  AttentionStats stats(4, 2, 20);
+  EXPECT_FALSE(attend_fused(call, {4, 20}, stats, nullptr, stop.get_token()).defined());
+  EXPECT_FALSE(attend_reference(call, {4, 20}, stats, nullptr, stop.get_token()).defined());
+}
+
+}  // namespace
+}  // namespace sinkscope

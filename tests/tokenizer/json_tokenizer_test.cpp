@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include <gmock/gmock.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "capture/tokenizer/tokenizer.h"
+#include "core/error.h"
+#include "tests/support/shared_files.h"
+
+namespace sinkscope {
+namespace {
+
+using Json = nlohmann::json;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+// A byte-level BPE of a few pieces. Ids: Ġ 0, a 1, b 2, Ġa 3, ab 4, Ġab 5; <bos> 6, <eos> 7.
+Json tiny() {
+  return Json::parse(R"({
+    "added_tokens": [
+      {"id": 6, "content": "<bos>", "single_word": false, "lstrip": false, "rstrip": false,
+       "normalized": false, "special": true},
+      {"id": 7, "content": "<eos>", "single_word": false, "lstrip": false, "rstrip": false,
+       "normalized": false, "special": true}],
+    "normalizer": null,
+    "pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true},
+    "post_processor": null,
+    "model": {"type": "BPE", "dropout": null, "unk_token": null, "byte_fallback": false,
+      "continuing_subword_prefix": "", "end_of_word_suffix": null,
+      "vocab": {"Ġ": 0, "a": 1, "b": 2, "Ġa": 3, "ab": 4, "Ġab": 5},
+      "merges": ["Ġ a", "a b", "Ġa b"]}})");
+}
+
+Json template_of(const char* single) {
+  Json processor = Json::parse(R"({"type": "TemplateProcessing", "pair": [], "special_tokens": {
+      "<bos>": {"id": "<bos>", "ids": [6], "tokens": ["<bos>"]},
+      "<eos>": {"id": "<eos>", "ids": [7], "tokens": ["<eos>"]}}})");
+  processor["single"] = Json::parse(single);
+  return processor;
+}
+
+constexpr const char* kBosText =
+    R"([{"SpecialToken": {"id": "<bos>", "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}}])";
+constexpr const char* kTextEos =
+    R"([{"Sequence": {"id": "A", "type_id": 0}}, {"SpecialToken": {"id": "<eos>", "type_id": 0}}])";
+
+std::unique_ptr<Tokenizer> open(const Json& json, const Json& config = nullptr) {
+  const std::string folder = test::scratch_folder();
+  std::ofstream(folder + "/tokenizer.json") << json.dump();
+  if (!config.is_null()) std::ofstream(folder + "/tokenizer_config.json") << config.dump();
+  return open_json_tokenizer(folder + "/tokenizer.json");
+}
+
+std::string refusal(const Json& json, ErrorKind kind) {
+  try {
+    open(json);
+  } catch (const Error& e) {
+    EXPECT_EQ(e.kind(), kind) << e.what();
+    return e.what();
+  }
+  ADD_FAILURE() << "accepted";
+  return {};
+}
+
+TEST(JsonTokenizer, ReadsBothSpellingsOfMerges) {
+  Json json = tiny();
+  EXPECT_THAT(open(json)->encode("ab ab").ids, ElementsAre(4, 5));
+  json["model"]["merges"] = Json::parse(R"([["Ġ", "a"], ["a", "b"], ["Ġa", "b"]])");
+  EXPECT_THAT(open(json)->encode("ab a").ids, ElementsAre(4, 3));
+  json["model"]["merges"] = Json::parse(R"(["Ġ a x"])");
+  EXPECT_THAT(refusal(json, ErrorKind::corrupt), HasSubstr("merge 0"));
+}
+
+TEST(JsonTokenizer, KnowsItsTokens) {
+  const auto tokenizer = open(tiny());
+  EXPECT_EQ(tokenizer->vocab_size(), 8);
+  EXPECT_EQ(tokenizer->bos_id(), -1);
+  EXPECT_EQ(tokenizer->raw_piece(5), "Ġab");
+  EXPECT_EQ(tokenizer->bytes(5), " ab");
+  EXPECT_EQ(tokenizer->raw_piece(6), "<bos>");
+  EXPECT_EQ(tokenizer->raw_piece(8), "");
+  EXPECT_TRUE(tokenizer->is_special(7));
+  EXPECT_FALSE(tokenizer->is_special(5));
+  EXPECT_EQ(tokenizer->name(), "tokenizer.json:bpe/gpt-2");
+  EXPECT_THAT(tokenizer->labels({6, 5}), ElementsAre("<bos>", "·ab"));
+}
+
+TEST(JsonTokenizer, ATemplatePutsBosAndEos) {
+  Json json = tiny();
+  json["post_processor"] = template_of(kBosText);
+  const auto with_bos = open(json);
+  EXPECT_EQ(with_bos->bos_id(), 6);
+  EXPECT_THAT(with_bos->encode("ab").ids, ElementsAre(6, 4));
+  EXPECT_THAT(with_bos->encode("ab", BosRule::never).ids, ElementsAre(4));
+  EXPECT_THAT(with_bos->encode("ab", BosRule::always).ids, ElementsAre(6, 4));
+  EXPECT_THAT(with_bos->encode("").ids, ElementsAre(6));
+
+  json["post_processor"] = {{"type", "Sequence"},
+                            {"processors", {{{"type", "ByteLevel"}}, template_of(kTextEos)}}};
+  EXPECT_THAT(open(json)->encode("ab").ids, ElementsAre(4, 7));
+}
+
+TEST(JsonTokenizer, TheConfigCountsWhereThereIsNoTemplate) {
+  const Json config = {{"bos_token", {{"content", "<bos>"}}},
+                       {"eos_token", "<eos>"},
+                       {"add_bos_token", true},
+                       {"add_eos_token", true}};
+  EXPECT_THAT(open(tiny(), config)->encode("ab").ids, ElementsAre(6, 4, 7));
+  const auto silent = open(tiny(), {{"bos_token", "<bos>"}, {"eos_token", nullptr}});
+  EXPECT_THAT(silent->encode("ab").ids, ElementsAre(4));
+  EXPECT_THAT(silent->encode("ab", BosRule::always).ids, ElementsAre(6, 4));
+}
+
+TEST(JsonTokenizer, AConfigAgainstTheTemplateIsSaid) {
+  Json json = tiny();
+  json["post_processor"] = template_of(kBosText);
+  const Encoding encoding =
+      open(json, {{"bos_token", "<bos>"}, {"add_bos_token", false}})->encode("ab");
+  EXPECT_THAT(encoding.ids, ElementsAre(6, 4));
+  EXPECT_THAT(encoding.warnings, ElementsAre(HasSubstr("add_bos_token false")));
+  EXPECT_THAT(open(json, {{"bos_token", "<bos>"}, {"add_bos_token", true}})->encode("ab").warnings,
+              IsEmpty());
+}
+
+TEST(JsonTokenizer, ComponentsNotUnderstoodAreNamed) {
+  const auto with = [](const char* where, const char* component) {
+    Json json = tiny();
+    json[where] = Json::parse(component);
+    return refusal(json, ErrorKind::unsupported);
+  };
+  EXPECT_THAT(with("normalizer", R"({"type": "Lowercase"})"), HasSubstr("normalizer Lowercase"));
+  EXPECT_THAT(with("normalizer",
+                   R"({"type": "Sequence", "normalizers": [{"type": "NFC"},
+                       {"type": "Prepend", "prepend": "▁"}]})"),
+              HasSubstr("normalizer Prepend is not supported (a SentencePiece-style vocabulary)"));
+  EXPECT_THAT(with("pre_tokenizer", R"({"type": "Metaspace"})"),
+              HasSubstr("pre-tokenizer Metaspace"));
+  EXPECT_THAT(with("pre_tokenizer", R"({"type": "BertPreTokenizer"})"), HasSubstr("WordPiece"));
+  EXPECT_THAT(with("pre_tokenizer", R"({"type": "Split", "pattern": {"Regex": "\\bx"},
+                                        "behavior": "Isolated", "invert": false})"),
+              HasSubstr("\\b"));
+  EXPECT_THAT(with("post_processor", R"({"type": "RobertaProcessing"})"),
+              HasSubstr("post-processor RobertaProcessing"));
+  EXPECT_THAT(with("model", R"({"type": "Unigram", "vocab": []})"), HasSubstr("model Unigram"));
+  EXPECT_THAT(with("model", R"({"type": "WordPiece", "vocab": {}})"), HasSubstr("WordPiece"));
+  EXPECT_THAT(with("model", R"({"type": "BPE", "vocab": {}, "merges": [],
+                                "end_of_word_suffix": "</w>"})"),
+              HasSubstr("end_of_word_suffix"));
+}
+
+TEST(JsonTokenizer, DamagedFilesAreCorrupt) {
+  Json json = tiny();
+  json["model"].erase("vocab");
+  EXPECT_THAT(refusal(json, ErrorKind::corrupt), HasSubstr("vocab"));
+  json = tiny();
+  json["model"]["vocab"]["x"] = 5;
+  EXPECT_THAT(refusal(json, ErrorKind::corrupt), HasSubstr("share the id 5"));
+  json["model"]["vocab"]["x"] = 2000000000;
+  EXPECT_THAT(refusal(json, ErrorKind::corrupt), HasSubstr("2000000000"));
+  json = tiny();
+  json["added_tokens"][0]["id"] = "six";
+  refusal(json, ErrorKind::corrupt);
+  json = tiny();
+  json["model"]["unk_token"] = "<unk>";
+  EXPECT_THAT(refusal(json, ErrorKind::corrupt), HasSubstr("unk_token"));
+
+  const std::string folder = test::scratch_folder();
+  std::ofstream(folder + "/tokenizer.json") << R"({"model": )";
+  EXPECT_THROW(open_json_tokenizer(folder + "/tokenizer.json"), Error);
+  EXPECT_THROW(open_json_tokenizer(folder + "/absent.json"), Error);
+}
+
+TEST(JsonTokenizer, AnAddedTokenThatContradictsTheVocabularyHasTheVocabularysId) {
+  Json json = tiny();
+  json["added_tokens"][0]["content"] = "ab";
+  const Encoding encoding = open(json)->encode("xab");
+  EXPECT_THAT(encoding.ids, ElementsAre(4));  // x has no token
+  EXPECT_THAT(encoding.warnings,
+              ElementsAre(HasSubstr("added token 'ab' has id 6"), HasSubstr("1 bytes")));
+}
+
+}  // namespace
+}  // namespace sinkscope

@@ -2,18 +2,30 @@
 #include <unistd.h>
 
 #include <csignal>
+#include <cstdlib>
 #include <iostream>
 #include <string>
 #include <vector>
 
 #include "app/cli/descriptor_buffer.h"
 #include "app/cli/run_cli.h"
+#include "capture/engine.h"
 
 int main(int argc, char** argv) {
   std::signal(SIGPIPE, SIG_IGN);
   std::ios::sync_with_stdio(false);
   const std::vector<std::string> args(argv + (argc > 0 ? 1 : 0), argv + argc);
-  sinkscope::DescriptorBuffer standard_output(STDOUT_FILENO);
-  std::ostream out(&standard_output);
-  return sinkscope::run_cli(args, std::cin, out, std::cerr);
+  int code = 0;
+  {
+    sinkscope::DescriptorBuffer standard_output(STDOUT_FILENO);
+    std::ostream out(&standard_output);
+    code = sinkscope::run_cli(args, std::cin, out, std::cerr);
+  }
+  // Every file is closed by now. LibTorch would spend another tenth of a second on taking its
+  // operator tables apart before the memory goes back to the system anyway.
+  if (sinkscope::engine_is_loaded()) {
+    std::cerr.flush();
+    std::_Exit(code);
+  }
+  return code;
 }

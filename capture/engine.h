@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <future>
 #include <memory>
 #include <optional>
 #include <string>
@@ -78,8 +79,15 @@ class Engine {
                                                 CaptureWriter& writer, JobContext job) = 0;
 };
 
+// Starts loading the module on another thread, so that it is there when load_engine() asks. The
+// returned handle waits when it goes; a failure is load_engine()'s to tell.
+std::future<void> warm_engine();
+
 // Loads the module (once a process). Error{unsupported} when the program was built without
 // LibTorch or the module cannot be loaded, with the loader's reason.
 Engine& load_engine();
+
+// Whether load_engine() has succeeded in this process.
+bool engine_is_loaded();
 
 }  // namespace sinkscope

@@ -27,6 +27,10 @@ std::string capitalized(std::string text) {
   return text;
 }
 
+std::string narrowed_to(const PositionFilter& at) {
+  return at.kind == PositionFilter::Kind::all ? "" : " among " + describe_positions(at);
+}
+
 double largest_score(const AttentionSinks& a) {
   double top = 0;
   for (const HeadSummary& s : a.gu.layers) top = std::fmax(top, s.max);
@@ -64,10 +68,10 @@ std::string attention_sentence(const SinkReport& report) {
   const std::string example = report.all.n_runs == 1 ? "" : fmt::format(" (in {})", run->name);
   return fmt::format(
       "{} is an attention sink{}: {} of {} heads ({}) give it more than {:g} of their attention{}, "
-      "{} at most in {}, head {}.{}",
+      "{:.3f} at most in {}, head {}.{}",
       capitalized(named(position, sink.text)), in_runs(n_runs, report.all.n_runs), sink.heads,
       cells, percent(static_cast<double>(sink.heads) / static_cast<double>(cells)),
-      report.options.epsilon, example, readable(sink.max_score),
+      report.options.epsilon, example, sink.max_score,
       layer_label(sink.layer, report.model.n_layers), sink.head, criterion);
 }
 

@@ -68,9 +68,10 @@ std::string attention_section(const SinkReport& report, const RunReport& run) {
   for (std::size_t i = 0; i < std::min(kShown, a.sink_tokens.size()); ++i) {
     const SinkToken& t = a.sink_tokens[i];
     out += fmt::format(
-        "  token {:<5} {} {:4} of {} heads   max {:.3f} (blocks.{} head {})   mean {:.3f}{}\n",
-        t.token, pad_right(quoted(t.text, 16), 18), t.heads, a.gu.sink_ratio.cells, t.max_score,
-        t.layer, t.head, t.mean_score, t.special ? "   special" : "");
+        "  token {:<5} {} {:4} of {} heads   max {:.3f} in {}, head {}   mean {:.3f}{}\n", t.token,
+        pad_right(quoted(t.text, 16), 18), t.heads, a.gu.sink_ratio.cells, t.max_score,
+        layer_label(t.layer, report.model.n_layers), t.head, t.mean_score,
+        t.special ? "   special" : "");
   }
   if (a.sink_tokens.empty()) out += "  none\n";
   out += more(a.sink_tokens.size());
@@ -170,8 +171,9 @@ std::string kurtosis_section(const RunReport& run) {
                     t.names.size(), readable(t.avg_kurtosis), readable(t.max_inf_norm));
   }
   if (r.has_outlier_features) {
-    out += fmt::format("  LLM.int8 outlier features: {}\n",
-                       r.outlier_features.empty() ? "none" : readable_list(r.outlier_features, 12));
+    const auto n = r.outlier_features.size();
+    out += fmt::format("  LLM.int8 outlier features: {} dimensions{}{}\n", n, n > 0 ? ": " : "",
+                       readable_list(r.outlier_features, 12));
   }
   if (r.non_finite > 0) {
     out += fmt::format("  {} values are NaN or infinite; they count in no number here\n",

@@ -82,6 +82,9 @@ Json roles_json(const ModelFiles& model) {
 
 nlohmann::ordered_json arch_json(const ModelFiles& model) {
   return Json{{"schema", "sinkscope.arch/1"},
+              {"conventions",
+               {{"roles", "tensor names; a list has one entry a block, null where it has none"},
+                {"window", "keys a query sees, its own included; 0 = all before it"}}},
               {"spec", spec_json(model.spec())},
               {"roles", roles_json(model)}};
 }

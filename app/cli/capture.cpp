@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cmath>
 #include <filesystem>
+#include <future>
 #include <nlohmann/json.hpp>
 #include <ostream>
 
@@ -78,8 +79,10 @@ void print_plan(const CaptureRequest& request, const std::vector<SizeRow>& table
   if (json) {
     nlohmann::ordered_json plan = {
         {"schema", "sinkscope.plan/1"},
-        {"conventions", {{"bytes", "as stored, over all runs; map chunks above the diagonal are not "
-                                   "written"}}},
+        {"conventions",
+         {{"bytes",
+           "as stored, over all runs; map chunks above the diagonal are not "
+           "written"}}},
         {"runs", request.runs.size()},
         {"tokens", n_tokens(request.runs)},
         {"groups", nlohmann::ordered_json::array()},
@@ -93,8 +96,8 @@ void print_plan(const CaptureRequest& request, const std::vector<SizeRow>& table
   console.out << fmt::format("{} run{}, {} tokens\n\n", request.runs.size(),
                              request.runs.size() == 1 ? "" : "s", n_tokens(request.runs));
   for (const SizeRow& row : table)
-    console.out << fmt::format("  {:<26} {:>12}   largest {}\n", row.group,
-                               format_bytes(row.bytes), row.shape);
+    console.out << fmt::format("  {:<26} {:>12}   largest {}\n", row.group, format_bytes(row.bytes),
+                               row.shape);
   console.out << fmt::format("  {:<26} {:>12}\n\nmemory while recording: about {}\n", "file",
                              format_bytes(total_bytes(table)), format_bytes(memory));
 }
@@ -112,8 +115,9 @@ void print_summary(const CaptureFlags& flags, const CaptureRequest& request,
     nlohmann::ordered_json result = {
         {"schema", "sinkscope.capture/1"},
         {"conventions",
-         {{"mean_loss", "mean negative log-likelihood of the next token in nats, over positions "
-                        "1 to T-1 of all runs; null without a head"}}},
+         {{"mean_loss",
+           "mean negative log-likelihood of the next token in nats, over positions "
+           "1 to T-1 of all runs; null without a head"}}},
         {"file", *flags.output},
         {"file_bytes", file_bytes},
         {"runs", request.runs.size()},
@@ -132,27 +136,43 @@ void print_summary(const CaptureFlags& flags, const CaptureRequest& request,
   const std::string loss = std::isfinite(summary.mean_loss)
                                ? fmt::format("mean loss {:.4f}", summary.mean_loss)
                                : std::string("no loss");
-  console.out << fmt::format("recorded {} tokens, {}, in {:.1f} s on {}: {} ({})\nnext: sinkscope "
-                             "sinks {}\n",
-                             format_count(summary.n_tokens), loss, seconds, summary.device,
-                             *flags.output, format_bytes(file_bytes), shell_word(*flags.output));
+  console.out << fmt::format(
+      "recorded {} tokens, {}, in {:.1f} s on {}: {} ({})\nnext: sinkscope "
+      "sinks {}\n",
+      format_count(summary.n_tokens), loss, seconds, summary.device, *flags.output,
+      format_bytes(file_bytes), shell_word(*flags.output));
 }
 
 void require_new(const CaptureFlags& flags) {
   std::error_code ignored;
-  if (!flags.force && std::filesystem::exists(*flags.output, ignored))
-    throw Error(ErrorKind::invalid_argument,
-                fmt::format("{}: exists already; --force replaces it", *flags.output));
+  for (const std::string& path : {*flags.output, *flags.output + ".part"})
+    if (!flags.force && std::filesystem::exists(path, ignored))
+      throw Error(ErrorKind::invalid_argument,
+                  fmt::format("{}: exists already; --force replaces it", path));
+}
+
+// A recording that failed on the way keeps its whole layers: the message says where.
+std::optional<CaptureSummary> record_or_say(const CaptureFlags& flags, const ModelFiles& model,
+                                            const CaptureRequest& request,
+                                            const CaptureLayout& layout, Console& console) {
+  const auto existing =
+      flags.force ? CaptureWriter::Existing::overwrite : CaptureWriter::Existing::refuse;
+  try {
+    return record_to_file(model, request, layout, *flags.output, existing,
+                          parse_progress_mode(flags.run.progress, console), console);
+  } catch (const Error& error) {
+    const std::string part = *flags.output + ".part";
+    std::error_code ignored;
+    if (error.kind() == ErrorKind::invalid_argument || !std::filesystem::exists(part, ignored))
+      throw;
+    throw Error(error.kind(), fmt::format("{}; whole layers are in {}", error.what(), part));
+  }
 }
 
 int record(const CaptureFlags& flags, const ModelFiles& model, const CaptureRequest& request,
            const CaptureLayout& layout, Console& console) {
   const auto begin = std::chrono::steady_clock::now();
-  const auto existing =
-      flags.force ? CaptureWriter::Existing::overwrite : CaptureWriter::Existing::refuse;
-  const auto summary =
-      record_to_file(model, request, layout, *flags.output, existing,
-                     parse_progress_mode(flags.run.progress, console), console);
+  const auto summary = record_or_say(flags, model, request, layout, console);
   if (!summary) {
     console.note(fmt::format("canceled; whole layers are in {}.part", *flags.output));
     return kExitCanceled;
@@ -178,6 +198,7 @@ int run_capture(const std::vector<std::string>& args, Console& console) {
   CaptureRequest request = capture_request(flags.run, flags.record);
   request.command = canonical_command(flags.run, flags.record, flags.prompt);
 
+  const std::future<void> warming = flags.dry_run ? std::future<void>() : warm_engine();
   const auto model = open_model(flags.model, OpenOptions{flags.run.ignore_index});
   for (const std::string& warning : model->warnings()) console.warn(warning);
   require_runnable(*model);
@@ -194,11 +215,11 @@ int run_capture(const std::vector<std::string>& args, Console& console) {
     return kExitDone;
   }
   if (stream_bytes(table) > kLargeStream && !names_stream(flags.record))
-    throw Error(ErrorKind::invalid_argument,
-                fmt::format("residual/stream takes {}: name it to have it (--record {},stream), or "
-                            "record --record stats",
-                            format_bytes(stream_bytes(table)),
-                            flags.record.record.value_or("stats")));
+    throw Error(
+        ErrorKind::invalid_argument,
+        fmt::format("residual/stream takes {}: name it to have it (--record {},stream), or "
+                    "record --record stats",
+                    format_bytes(stream_bytes(table)), flags.record.record.value_or("stats")));
   require_free_space(*flags.output, total_bytes(table));
   return record(flags, *model, request, layout, console);
 }

@@ -137,15 +137,16 @@ CaptureRequest capture_request(const RunFlags& run, const RecordFlags& record) {
   request.dtype = parse_dtype(run.dtype.value_or("float32"));
   if (run.threads)
     request.threads = static_cast<int>(parse_integer("--threads", *run.threads, 1, 4096));
-  if (run.weight_budget)
-    request.weight_budget = parse_bytes("--weight-budget", *run.weight_budget);
+  if (run.weight_budget) request.weight_budget = parse_bytes("--weight-budget", *run.weight_budget);
   if (run.activation_budget)
     request.activation_budget = parse_bytes("--activation-budget", *run.activation_budget);
   request.kernel = run.kernel.value_or("auto");
   if (request.kernel != "auto" && request.kernel != "fused" && request.kernel != "reference")
     refuse("--kernel", "auto, fused or reference", request.kernel);
   if ((record.heads || record.rows || record.reduce) && !request.record.maps)
-    refuse(record.heads ? "--heads" : record.rows ? "--rows" : "--reduce",
+    refuse(record.heads  ? "--heads"
+           : record.rows ? "--rows"
+                         : "--reduce",
            "--record maps or all beside it", record.record.value_or("stream"));
   return request;
 }
@@ -178,9 +179,9 @@ void read_command(const std::string& command, RunFlags& run, RecordFlags& record
     if (ok && !*flag->value) *flag->value = words[i + 1];
   }
   if (!ok)
-    throw Error(ErrorKind::corrupt,
-                fmt::format("provenance/command: expected 'capture --flag value …', found '{}'",
-                            command));
+    throw Error(
+        ErrorKind::corrupt,
+        fmt::format("provenance/command: expected 'capture --flag value …', found '{}'", command));
 }
 
 }  // namespace sinkscope

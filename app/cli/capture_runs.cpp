@@ -40,9 +40,8 @@ std::vector<std::string> pick_runs(const CaptureReader& reader, const std::strin
   if (std::find(runs.begin(), runs.end(), name) == runs.end()) {
     const std::string there = runs.size() > 8 ? fmt::format("{} to {}", runs.front(), runs.back())
                                               : fmt::format("{}", fmt::join(runs, ", "));
-    throw Error(ErrorKind::not_found,
-                fmt::format("{}: expected one of its runs ({}), found '{}'", reader.path(), there,
-                            name));
+    throw Error(ErrorKind::not_found, fmt::format("{}: expected one of its runs ({}), found '{}'",
+                                                  reader.path(), there, name));
   }
   return {name};
 }

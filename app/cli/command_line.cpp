@@ -60,7 +60,10 @@ void CommandLine::value(const std::string& names, std::optional<std::string>& va
 }
 
 void CommandLine::flag(const std::string& names, bool& value, const std::string& help) {
-  parts_->app.add_flag_callback(names, [&value] { value = true; }, help)->group(parts_->heading);
+  parts_->app
+      .add_flag_callback(
+          names, [&value] { value = true; }, help)
+      ->group(parts_->heading);
 }
 
 void CommandLine::group(const std::string& heading) { parts_->heading = heading; }
@@ -80,9 +83,8 @@ bool CommandLine::parse(const std::vector<std::string>& args, Console& console) 
     console.out << app.help();
     return false;
   } catch (const CLI::ParseError& error) {
-    throw Error(ErrorKind::invalid_argument,
-                fmt::format("{}: {}; see sinkscope {} --help", parts_->verb, error.what(),
-                            parts_->verb));
+    throw Error(ErrorKind::invalid_argument, fmt::format("{}: {}; see sinkscope {} --help",
+                                                         parts_->verb, error.what(), parts_->verb));
   }
   if (parts_->quiet) console.verbosity = Verbosity::quiet;
   if (parts_->verbose) console.verbosity = Verbosity::verbose;

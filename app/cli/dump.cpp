@@ -26,7 +26,8 @@ const char* const kHelp =
     "[token, dim], ln_final.hook_out, any recorded tap; or the path of a dataset in the run:\n"
     "attention/key_mass. --list names them all. The numbers printed are over all values.\n"
     "Without -o they are only printed.\n\n"
-    "--json keys: schema (sinkscope.dump/1), conventions, run, hook, dataset, shape, dtype, sum, min,\n"
+    "--json keys: schema (sinkscope.dump/1), conventions, run, hook, dataset, shape, dtype, sum, "
+    "min,\n"
     "max (over the finite values; null without one), n_nan, n_inf.\n\n"
     "example: sinkscope dump RUN.h5 blocks.3.hook_resid_post -o resid.npy";
 
@@ -68,9 +69,10 @@ std::string as_json(const std::string& run, const std::string& hook, const Recor
 
 std::string as_line(const std::string& run, const std::string& hook, const RecordedArray& array,
                     const ArraySummary& summary) {
-  return fmt::format("{} {}  shape {}  dtype {}  sum {:.9g}  min {:.9g}  max {:.9g}  n_nan {}  n_inf {}\n",
-                     run, hook, format_shape(array.dims), dtype_name(array.type), summary.sum,
-                     summary.min, summary.max, summary.n_nan, summary.n_inf);
+  return fmt::format(
+      "{} {}  shape {}  dtype {}  sum {:.9g}  min {:.9g}  max {:.9g}  n_nan {}  n_inf {}\n", run,
+      hook, format_shape(array.dims), dtype_name(array.type), summary.sum, summary.min, summary.max,
+      summary.n_nan, summary.n_inf);
 }
 
 }  // namespace
@@ -104,11 +106,12 @@ int run_dump(const std::vector<std::string>& args, Console& console) {
   if (output) {
     OutputFile file(*output, force, console.out);
     file.stream() << npy_header(array.type, array.dims);
-    summary = stream_array(*reader, run, array, kBlockBytes, [&](const char* bytes, std::int64_t n) {
-      file.stream().write(bytes, n);
-      if (!file.stream())
-        throw Error(ErrorKind::io, fmt::format("{}: cannot be written (disk full?)", *output));
-    });
+    summary =
+        stream_array(*reader, run, array, kBlockBytes, [&](const char* bytes, std::int64_t n) {
+          file.stream().write(bytes, n);
+          if (!file.stream())
+            throw Error(ErrorKind::io, fmt::format("{}: cannot be written (disk full?)", *output));
+        });
     file.close();
   } else {
     summary = stream_array(*reader, run, array, kBlockBytes, [](const char*, std::int64_t) {});

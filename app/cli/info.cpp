@@ -15,12 +15,15 @@ const char* const kHelp =
     "with every reason.\n\n"
     "--json keys: schema (sinkscope.info/1), conventions, name, path, container, architecture,\n"
     "n_layers, n_heads, n_kv_heads, head_dim, head_dim_source (config, inferred), d_model, d_mlp,\n"
-    "vocab_size, n_ctx, rope {rotary_dim, theta, scaling, factor}, windows, norm {kind, eps, offset,\n"
-    "qk}, head (tied, untied, none), parameters, tensors, bytes, dtypes [{dtype, tensors, elements,\n"
+    "vocab_size, n_ctx, rope {rotary_dim, theta, scaling, factor}, windows, norm {kind, eps, "
+    "offset,\n"
+    "qk}, head (tied, untied, none), parameters, tensors, bytes, dtypes [{dtype, tensors, "
+    "elements,\n"
     "bytes, readable}], tokenizer {name, vocab_size, bos_id, bos_piece, adds_bos} or null with\n"
     "tokenizer_reason, warnings, obstacles (why it cannot be run; empty: it can).\n"
-    "--arch-json keys: schema (sinkscope.arch/1), spec (the architecture as data), roles (which\n"
-    "tensor plays which role; lists have one entry a layer).";
+    "--arch-json keys: schema (sinkscope.arch/1), conventions, spec (the architecture as data), "
+    "roles\n"
+    "(which tensor plays which role; lists have one entry a layer).";
 
 }  // namespace
 

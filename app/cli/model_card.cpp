@@ -98,16 +98,14 @@ std::string head_text(const ArchSpec& spec) {
 
 std::string tokenizer_text(const ModelCard& card) {
   if (card.tokenizer.empty()) return fmt::format("unreadable: {}", card.tokenizer_reason);
-  const std::string bos =
-      card.bos_id < 0 ? std::string("no BOS")
-                      : fmt::format("BOS {} {}, {}", card.bos_id, card.bos_piece,
-                                    card.adds_bos ? "put first" : "not put first");
+  const std::string bos = card.bos_id < 0
+                              ? std::string("no BOS")
+                              : fmt::format("BOS {} {}, {}", card.bos_id, card.bos_piece,
+                                            card.adds_bos ? "put first" : "not put first");
   return fmt::format("{}, {} tokens, {}", card.tokenizer, format_count(card.tokenizer_vocab), bos);
 }
 
-const char* norm_kind_name(NormKind kind) {
-  return kind == NormKind::rms ? "rms" : "layer_norm";
-}
+const char* norm_kind_name(NormKind kind) { return kind == NormKind::rms ? "rms" : "layer_norm"; }
 
 }  // namespace
 
@@ -132,9 +130,9 @@ std::string card_text(const ModelCard& card) {
   };
   text += fmt::format("{}\n", spec.name.empty() ? card.path : spec.name);
   row("family", spec.architecture.empty() ? "unknown" : spec.architecture);
-  row("container", fmt::format("{}, {} tensors, {}",
-                               card.container == Container::gguf ? "GGUF" : "safetensors",
-                               format_count(card.n_tensors), format_bytes(card.n_bytes)));
+  row("container",
+      fmt::format("{}, {} tensors, {}", card.container == Container::gguf ? "GGUF" : "safetensors",
+                  format_count(card.n_tensors), format_bytes(card.n_bytes)));
   row("parameters", format_count(card.n_parameters));
   row("layers", fmt::format("{}", spec.n_layers));
   row("heads", fmt::format("{} query, {} key/value, head_dim {} ({})", spec.n_heads,
@@ -145,18 +143,18 @@ std::string card_text(const ModelCard& card) {
   row("context", format_count(spec.n_ctx));
   row("rope", rope_text(spec.rope));
   row("attention", window_text(spec.window));
-  row("norm", fmt::format("{}, eps {}{}{}", norm_kind_name(spec.norm_kind), spec.norm_eps,
-                          spec.norm_offset != 0
-                              ? fmt::format(", gain = stored + {}", spec.norm_offset)
-                              : std::string(),
-                          spec.qk_norm == QkNorm::per_head ? ", q and k normed per head" : ""));
+  row("norm",
+      fmt::format("{}, eps {}{}{}", norm_kind_name(spec.norm_kind), spec.norm_eps,
+                  spec.norm_offset != 0 ? fmt::format(", gain = stored + {}", spec.norm_offset)
+                                        : std::string(),
+                  spec.qk_norm == QkNorm::per_head ? ", q and k normed per head" : ""));
   row("head", head_text(spec));
   row("tokenizer", tokenizer_text(card));
   text += "\n";
   for (const DtypeRow& dtype : card.dtypes)
-    text += fmt::format("  {:<10} {:>6} tensors {:>12}{}\n", dtype.dtype,
-                        format_count(dtype.n_tensors), format_bytes(dtype.n_bytes),
-                        dtype.readable ? "" : "   cannot be decoded here");
+    text +=
+        fmt::format("  {:<10} {:>6} tensors {:>12}{}\n", dtype.dtype, format_count(dtype.n_tensors),
+                    format_bytes(dtype.n_bytes), dtype.readable ? "" : "   cannot be decoded here");
   for (const std::string& warning : card.warnings) text += fmt::format("\nwarning: {}", warning);
   for (const std::string& obstacle : card.obstacles)
     text += fmt::format("\ncannot be run: {}", obstacle);
@@ -181,45 +179,46 @@ nlohmann::ordered_json card_json(const ModelCard& card) {
                       {"elements", row.n_elements},
                       {"bytes", row.n_bytes},
                       {"readable", row.readable}});
-  return Json{
-      {"schema", "sinkscope.info/1"},
-      {"conventions",
-       {{"parameters", "stored elements of all tensors"},
-        {"windows", "keys a query sees, its own included; 0 = all before it"},
-        {"gain", "effective = stored + norm_offset"}}},
-      {"name", spec.name},
-      {"path", card.path},
-      {"container", card.container == Container::gguf ? "gguf" : "safetensors"},
-      {"architecture", spec.architecture},
-      {"n_layers", spec.n_layers},
-      {"n_heads", spec.n_heads},
-      {"n_kv_heads", spec.n_kv_heads},
-      {"head_dim", spec.head_dim},
-      {"head_dim_source", card.head_dim_source},
-      {"d_model", spec.d_model},
-      {"d_mlp", spec.d_mlp},
-      {"vocab_size", spec.vocab_size},
-      {"n_ctx", spec.n_ctx},
-      {"rope",
-       {{"rotary_dim", spec.rope.rotary_dim},
-        {"theta", spec.rope.theta},
-        {"scaling", to_string(spec.rope.scaling)},
-        {"factor", spec.rope.factor}}},
-      {"windows", spec.window},
-      {"norm",
-       {{"kind", norm_kind_name(spec.norm_kind)},
-        {"eps", spec.norm_eps},
-        {"offset", spec.norm_offset},
-        {"qk", spec.qk_norm == QkNorm::per_head ? "per_head" : "none"}}},
-      {"head", !spec.has_head ? "none" : spec.tied ? "tied" : "untied"},
-      {"parameters", card.n_parameters},
-      {"tensors", card.n_tensors},
-      {"bytes", card.n_bytes},
-      {"dtypes", dtypes},
-      {"tokenizer", tokenizer},
-      {"tokenizer_reason", card.tokenizer_reason},
-      {"warnings", card.warnings},
-      {"obstacles", card.obstacles}};
+  return Json{{"schema", "sinkscope.info/1"},
+              {"conventions",
+               {{"parameters", "stored elements of all tensors"},
+                {"windows", "keys a query sees, its own included; 0 = all before it"},
+                {"gain", "effective = stored + norm_offset"}}},
+              {"name", spec.name},
+              {"path", card.path},
+              {"container", card.container == Container::gguf ? "gguf" : "safetensors"},
+              {"architecture", spec.architecture},
+              {"n_layers", spec.n_layers},
+              {"n_heads", spec.n_heads},
+              {"n_kv_heads", spec.n_kv_heads},
+              {"head_dim", spec.head_dim},
+              {"head_dim_source", card.head_dim_source},
+              {"d_model", spec.d_model},
+              {"d_mlp", spec.d_mlp},
+              {"vocab_size", spec.vocab_size},
+              {"n_ctx", spec.n_ctx},
+              {"rope",
+               {{"rotary_dim", spec.rope.rotary_dim},
+                {"theta", spec.rope.theta},
+                {"scaling", to_string(spec.rope.scaling)},
+                {"factor", spec.rope.factor}}},
+              {"windows", spec.window},
+              {"norm",
+               {{"kind", norm_kind_name(spec.norm_kind)},
+                {"eps", spec.norm_eps},
+                {"offset", spec.norm_offset},
+                {"qk", spec.qk_norm == QkNorm::per_head ? "per_head" : "none"}}},
+              {"head", !spec.has_head ? "none"
+                       : spec.tied    ? "tied"
+                                      : "untied"},
+              {"parameters", card.n_parameters},
+              {"tensors", card.n_tensors},
+              {"bytes", card.n_bytes},
+              {"dtypes", dtypes},
+              {"tokenizer", tokenizer},
+              {"tokenizer_reason", card.tokenizer_reason},
+              {"warnings", card.warnings},
+              {"obstacles", card.obstacles}};
 }
 
 }  // namespace sinkscope

@@ -3,10 +3,9 @@
 
 #include <cstdint>
 #include <map>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
-
-#include <nlohmann/json_fwd.hpp>
 
 #include "capture/checkpoint/model_files.h"
 
@@ -24,7 +23,7 @@ struct ModelCard {
   ArchSpec spec;
   Container container = Container::safetensors;
   std::string path;
-  std::string head_dim_source;  // "config", "inferred"
+  std::string head_dim_source;   // "config", "inferred"
   std::vector<DtypeRow> dtypes;  // most bytes first
   std::int64_t n_tensors = 0, n_parameters = 0, n_bytes = 0;
   std::string tokenizer;         // its name; empty where it cannot be read

@@ -17,8 +17,8 @@ struct NamedNorms {
 };
 
 struct ModelNorms {
-  std::vector<NamedNorms> roles;      // ln1, ln2, q_norm, k_norm, ln_final, where there are any
-  std::vector<std::string> unread;    // "blk.3.attn_norm.weight: …", one a norm that cannot be read
+  std::vector<NamedNorms> roles;    // ln1, ln2, q_norm, k_norm, ln_final, where there are any
+  std::vector<std::string> unread;  // "blk.3.attn_norm.weight: …", one a norm that cannot be read
 };
 
 // Reads every norm weight of a model and nothing else; one that cannot be decoded, or has another

@@ -18,10 +18,13 @@ namespace {
 
 const char* const kHelp =
     "Gains are effective (stored weight plus the architecture's offset); the stored value stands\n"
-    "beside them. Starred: the dimensions whose gain deviates most from 1 on a log scale. Only norm\n"
+    "beside them. Starred: the dimensions whose gain deviates most from 1 on a log scale. Only "
+    "norm\n"
     "weights are read. A capture's norms are shown too.\n\n"
-    "--json keys: schema (sinkscope.norms/1), conventions, norms [{role, kind, eps, offset, width,\n"
-    "layers, median, min [{layer, dim, value, raw}], max, starred, starred_from_median, zero_gains,\n"
+    "--json keys: schema (sinkscope.norms/1), conventions, norms [{role, kind, eps, offset, "
+    "width,\n"
+    "layers, median, min [{layer, dim, value, raw}], max, starred, starred_from_median, "
+    "zero_gains,\n"
     "non_finite_gains}], non_finite_values, tensors {role: names in the file, one a norm}.\n"
     "--csv columns: role,layer,median,min,min_dim,min_raw,max,max_dim,max_raw.";
 
@@ -35,10 +38,9 @@ struct NormFlags {
 std::string tensor_lines(const std::vector<NamedNorms>& roles) {
   std::string lines = "\nin the file:\n";
   for (const NamedNorms& norms : roles)
-    lines += fmt::format("  {:<10} {}{}\n", norms.facts.role, norms.tensors.front(),
-                         norms.tensors.size() > 1
-                             ? fmt::format(" … {}", norms.tensors.back())
-                             : std::string());
+    lines += fmt::format(
+        "  {:<10} {}{}\n", norms.facts.role, norms.tensors.front(),
+        norms.tensors.size() > 1 ? fmt::format(" … {}", norms.tensors.back()) : std::string());
   return lines;
 }
 

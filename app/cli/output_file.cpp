@@ -37,8 +37,7 @@ OutputFile::~OutputFile() {
 void OutputFile::close() {
   if (is_standard_output()) return;
   file_.flush();
-  if (!file_)
-    throw Error(ErrorKind::io, fmt::format("{}: cannot be written (disk full?)", path_));
+  if (!file_) throw Error(ErrorKind::io, fmt::format("{}: cannot be written (disk full?)", path_));
   file_.close();
   std::error_code failure;
   fs::rename(path_ + ".part", path_, failure);

@@ -66,18 +66,28 @@ std::int64_t parse_bytes(const std::string& flag, const std::string& text) {
     const char* name;
     double bytes;
   };
-  static constexpr Unit kUnits[] = {
-      {"", 1},         {"B", 1},           {"K", 1024.0},          {"KiB", 1024.0},
-      {"kB", 1e3},     {"KB", 1e3},        {"M", 1048576.0},       {"MiB", 1048576.0},
-      {"MB", 1e6},     {"G", 1073741824.0}, {"GiB", 1073741824.0}, {"GB", 1e9},
-      {"T", 0x1p40},   {"TiB", 0x1p40},    {"TB", 1e12}};
+  static constexpr Unit kUnits[] = {{"", 1},
+                                    {"B", 1},
+                                    {"K", 1024.0},
+                                    {"KiB", 1024.0},
+                                    {"kB", 1e3},
+                                    {"KB", 1e3},
+                                    {"M", 1048576.0},
+                                    {"MiB", 1048576.0},
+                                    {"MB", 1e6},
+                                    {"G", 1073741824.0},
+                                    {"GiB", 1073741824.0},
+                                    {"GB", 1e9},
+                                    {"T", 0x1p40},
+                                    {"TiB", 0x1p40},
+                                    {"TB", 1e12}};
   double value = 0;
   const char* end = text.data() + text.size();
   const auto [stop, error] = std::from_chars(text.data(), end, value, std::chars_format::fixed);
   std::string unit(stop, end);
   unit.erase(0, unit.find_first_not_of(' '));
-  const auto* known =
-      std::find_if(std::begin(kUnits), std::end(kUnits), [&](const Unit& u) { return u.name == unit; });
+  const auto* known = std::find_if(std::begin(kUnits), std::end(kUnits),
+                                   [&](const Unit& u) { return u.name == unit; });
   if (error != std::errc() || known == std::end(kUnits) || !(value >= 0))
     refuse(flag, "a size like 4GiB, 512MiB or a number of bytes", text);
   const double bytes = value * known->bytes;

@@ -67,17 +67,23 @@ std::string progress_bar(const ProgressView& view) {
 }
 
 std::string progress_json(const ProgressView& view) {
-  nlohmann::ordered_json line = {
-      {"schema", "sinkscope.progress/1"}, {"stage", stage_name(view.stage)},
-      {"layer", view.layer},              {"layers", view.n_layers},
-      {"done", view.done},                {"total", view.total},
-      {"seconds", view.seconds},          {"seconds_left", nullptr}};
+  nlohmann::ordered_json line = {{"schema", "sinkscope.progress/1"},
+                                 {"stage", stage_name(view.stage)},
+                                 {"layer", view.layer},
+                                 {"layers", view.n_layers},
+                                 {"done", view.done},
+                                 {"total", view.total},
+                                 {"seconds", view.seconds},
+                                 {"seconds_left", nullptr}};
   if (const auto left = view.seconds_left()) line["seconds_left"] = *left;
   return line.dump();
 }
 
 ProgressPrinter::ProgressPrinter(ProgressMode mode, Console& console, int n_layers)
-    : mode_(mode), console_(console), n_layers_(n_layers), begin_(std::chrono::steady_clock::now()) {}
+    : mode_(mode),
+      console_(console),
+      n_layers_(n_layers),
+      begin_(std::chrono::steady_clock::now()) {}
 
 ProgressPrinter::~ProgressPrinter() {
   if (mode_ == ProgressMode::bar && last_) console_.err << "\r\033[K" << std::flush;
@@ -86,8 +92,9 @@ ProgressPrinter::~ProgressPrinter() {
 void ProgressPrinter::update(const Progress& progress) {
   if (mode_ == ProgressMode::none) return;
   const auto now = std::chrono::steady_clock::now();
-  ProgressView view{progress.stage, progress.layer, n_layers_, progress.done, progress.total,
-                    std::chrono::duration<double>(now - begin_).count()};
+  ProgressView view{progress.stage, progress.layer,
+                    n_layers_,      progress.done,
+                    progress.total, std::chrono::duration<double>(now - begin_).count()};
   if (mode_ == ProgressMode::bar) {
     console_.err << "\r\033[K" << progress_bar(view) << std::flush;
   } else if (!last_ || last_->stage != view.stage || last_->layer != view.layer ||

@@ -55,8 +55,8 @@ class PromptReader {
     const int bos = tokenizer != nullptr ? tokenizer->bos_id() : model_.spec().bos_id;
     for (std::size_t i = 0; i < ids.size(); ++i)
       if (bos >= 0 && ids[i] == bos) run.bos_positions.push_back(static_cast<int>(i));
-    run.token_text = tokenizer != nullptr ? tokenizer->labels(ids)
-                                          : std::vector<std::string>(ids.size());
+    run.token_text =
+        tokenizer != nullptr ? tokenizer->labels(ids) : std::vector<std::string>(ids.size());
     run.token_ids = std::move(ids);
     return run;
   }
@@ -114,8 +114,8 @@ RunInput from_json_line(const std::string& line, const std::string& where, Promp
       entry.is_object() && entry.contains("tokens") && entry["tokens"].is_array();
   if (has_text == has_tokens)
     throw Error(ErrorKind::invalid_argument,
-                fmt::format("{}: expected {{\"text\":\"…\"}} or {{\"tokens\":[…]}}, found {}", where,
-                            line.size() > 60 ? line.substr(0, 57) + "..." : line));
+                fmt::format("{}: expected {{\"text\":\"…\"}} or {{\"tokens\":[…]}}, found {}",
+                            where, line.size() > 60 ? line.substr(0, 57) + "..." : line));
   std::string name;
   if (entry.contains("name")) {
     if (!entry["name"].is_string())
@@ -167,7 +167,8 @@ void cut(RunInput& run, std::int64_t length) {
 
 const std::string& built_in_text() {
   static const std::string text =
-      "The lighthouse keeper climbed the stairs every evening, before the sun went down. He lit the "
+      "The lighthouse keeper climbed the stairs every evening, before the sun went down. He lit "
+      "the "
       "lamp, wrote the weather into a small book, and listened to the sea. Some nights the fog was "
       "so thick that he could not see the rocks below. Then he rang the bell, and ships away "
       "answered with their horns.";
@@ -244,9 +245,10 @@ std::vector<RunInput> read_prompts(const PromptFlags& flags, const ModelFiles& m
     runs = from_json_lines(*flags.prompts, reader, console);
   } else {
     runs.push_back(reader.from_text(built_in_text(), "built-in text"));
-    console.note(fmt::format("prompt: the built-in English text, {} tokens here (--text, --tokens "
-                             "or --prompts give another)",
-                             runs.front().seq_len()));
+    console.note(
+        fmt::format("prompt: the built-in English text, {} tokens here (--text, --tokens "
+                    "or --prompts give another)",
+                    runs.front().seq_len()));
   }
   check_prompts(runs, flags, model.spec(), console);
   return runs;

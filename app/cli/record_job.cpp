@@ -72,9 +72,8 @@ void require_runnable(const ModelFiles& model) {
               fmt::format("{}: cannot be run: {}{}", model.path(), obstacles.front(), more));
 }
 
-std::optional<CaptureSummary> record_to_file(const ModelFiles& model,
-                                             const CaptureRequest& request, CaptureLayout layout,
-                                             const std::string& path,
+std::optional<CaptureSummary> record_to_file(const ModelFiles& model, const CaptureRequest& request,
+                                             CaptureLayout layout, const std::string& path,
                                              CaptureWriter::Existing existing, ProgressMode mode,
                                              Console& console) {
   Engine& engine = load_engine();

@@ -17,9 +17,8 @@ void require_runnable(const ModelFiles& model);
 // works on a thread of its own, while this one shows progress and listens: SIGINT or SIGTERM asks
 // it to stop, a second one ends the process. nullopt: stopped; whole layers are in `path`.part.
 // Throws what the engine and the writer throw.
-std::optional<CaptureSummary> record_to_file(const ModelFiles& model,
-                                             const CaptureRequest& request, CaptureLayout layout,
-                                             const std::string& path,
+std::optional<CaptureSummary> record_to_file(const ModelFiles& model, const CaptureRequest& request,
+                                             CaptureLayout layout, const std::string& path,
                                              CaptureWriter::Existing existing, ProgressMode mode,
                                              Console& console);
 

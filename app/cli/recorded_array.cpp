@@ -40,8 +40,8 @@ RecordedArray part(const CaptureReader& reader, const std::string& run, const st
 
 [[noreturn]] void not_recorded(const CaptureReader& reader, const std::string& run,
                                const std::string& hook, const std::string& found) {
-  throw Error(ErrorKind::not_found, fmt::format("{}: {}: {} is not recorded; {}", reader.path(), run,
-                                                hook, found));
+  throw Error(ErrorKind::not_found,
+              fmt::format("{}: {}: {} is not recorded; {}", reader.path(), run, hook, found));
 }
 
 // Array `path` at block `layer`, by the list of blocks in `layers_path`; -1 = all blocks.
@@ -106,7 +106,8 @@ Box box_at(const RecordedArray& array, std::int64_t at, std::int64_t limit) {
       box.count[axis] = array.dims[axis];
     } else if (rest == 0 && (inner <= limit || axis + 1 == rank)) {
       // Everything further in is taken whole from here on.
-      box.count[axis] = std::clamp<std::int64_t>(limit / inner, 1, array.dims[axis] - box.start[axis]);
+      box.count[axis] =
+          std::clamp<std::int64_t>(limit / inner, 1, array.dims[axis] - box.start[axis]);
       is_cut = true;
     }
   }
@@ -156,7 +157,8 @@ RecordedArray find_array(const CaptureReader& reader, const std::string& run,
   } else if (name.hook.starts_with("hook_resid_") && !reader.has(run, tap + "values")) {
     array = at_site(reader, run, hook, name);
   } else if (name.hook == "attn.hook_pattern" && reader.has(run, "attention/pattern")) {
-    array = at_layer(reader, run, hook, "attention/pattern", "attention/pattern_layers", name.layer);
+    array =
+        at_layer(reader, run, hook, "attention/pattern", "attention/pattern_layers", name.layer);
   } else if (reader.has(run, tap + "values")) {
     array = at_layer(reader, run, hook, tap + "values", tap + "layers", name.layer);
   } else if (name.hook == "ln_final.hook_out" && reader.has(run, "residual/final_norm")) {

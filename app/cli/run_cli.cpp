@@ -40,7 +40,8 @@ int exit_code(ErrorKind kind) {
 
 std::string verb_names() {
   std::string names;
-  for (const Verb& verb : verbs()) names += fmt::format("{}{}", names.empty() ? "" : ", ", verb.name);
+  for (const Verb& verb : verbs())
+    names += fmt::format("{}{}", names.empty() ? "" : ", ", verb.name);
   return names;
 }
 
@@ -50,8 +51,10 @@ void print_overview(std::ostream& out) {
          "usage: sinkscope VERB …, or sinkscope FILE|MODEL for a first look\n\n";
   for (const Verb& verb : verbs())
     out << fmt::format("  {:<29} {}\n", fmt::format("{} {}", verb.name, verb.usage), verb.summary);
-  out << "\nMODEL is a Hugging Face folder, a hub-cache name org/name, or a GGUF file; RUN.h5 is a\n"
-         "capture, RUN.h5::run3 one of its runs. Each verb explains itself: sinkscope VERB --help.\n"
+  out << "\nMODEL is a Hugging Face folder, a hub-cache name org/name, or a GGUF file; RUN.h5 is "
+         "a\n"
+         "capture, RUN.h5::run3 one of its runs. Each verb explains itself: sinkscope VERB "
+         "--help.\n"
          "  -q, -v      fewer or more notes          --version   the program's version\n\n"
          "exit codes: 0 done, 1 a check said no, 2 wrong usage, 3 unreadable or corrupt input,\n"
          "4 unsupported, 5 I/O or disk full, 6 device or memory, 130 canceled\n";
@@ -99,7 +102,9 @@ int complain(const Console& console, int code, const std::string& message) {
 int run_cli(const std::vector<std::string>& args, std::istream& in, std::ostream& out,
             std::ostream& err) {
   Console console{in, out, err};
-  console.err_is_terminal = &err == &std::cerr && isatty(STDERR_FILENO) != 0;
+  const char* terminal = std::getenv("TERM");
+  const bool is_dumb = terminal == nullptr || std::string(terminal) == "dumb";
+  console.err_is_terminal = &err == &std::cerr && !is_dumb && isatty(STDERR_FILENO) != 0;
   const char* no_color = std::getenv("NO_COLOR");
   console.color = console.err_is_terminal && (no_color == nullptr || *no_color == '\0');
   try {

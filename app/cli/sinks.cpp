@@ -25,13 +25,17 @@ namespace {
 namespace fs = std::filesystem;
 
 const char* const kHelp =
-    "A capture is read; a model is run on the prompt (or the built-in text) first, into a temporary\n"
+    "A capture is read; a model is run on the prompt (or the built-in text) first, into a "
+    "temporary\n"
     "file or, with -o, into a capture that stays.\n\n"
-    "--json keys: schema (sinkscope.sinks/1), conventions, runs [{name, tokens, sink_tokens [{token,\n"
+    "--json keys: schema (sinkscope.sinks/1), conventions, runs [{name, tokens, sink_tokens "
+    "[{token,\n"
     "text, special, heads, max_score, mean_score}], attention {layers, first_token_score\n"
-    "{with_row0, without_row0}, gu {epsilon, key, queries, score, sink_ratio, cells}, …}, residual\n"
+    "{with_row0, without_row0}, gu {epsilon, key, queries, score, sink_ratio, cells}, …}, "
+    "residual\n"
     "{sites, max_abs [{site, value, token, dim}], kurtosis, massive, sorted_dims,\n"
-    "sorted_dims_without_first, first_permille_ratio, sink_dims, …}}], all (mean, sd, min and max of\n"
+    "sorted_dims_without_first, first_permille_ratio, sink_dims, …}}], all (mean, sd, min and max "
+    "of\n"
     "every scalar over the runs, and in how many runs a dimension is a sink). Per-head arrays are\n"
     "[layer with softmax attention][head]; NaN and infinity are null, with their count.\n"
     "--csv columns: run,quantity,layer,head,site,token,dim,value.\n\n"
@@ -96,8 +100,7 @@ SinkOptions sink_options(const SinkFlags& flags) {
     if (*flags.permille != "nearest" && *flags.permille != "ceil")
       throw Error(ErrorKind::invalid_argument,
                   fmt::format("--permille: expected nearest or ceil, found '{}'", *flags.permille));
-    options.permille =
-        *flags.permille == "ceil" ? PermilleRounding::up : PermilleRounding::nearest;
+    options.permille = *flags.permille == "ceil" ? PermilleRounding::up : PermilleRounding::nearest;
   }
   return options;
 }
@@ -143,8 +146,8 @@ int report_capture(const SinkFlags& flags, const SinkOptions& options, Console& 
   if (!reader->complete())
     console.warn(fmt::format("{}: incomplete, {} whole layers", place.path, reader->layers_done()));
   const auto runs = pick_runs(*reader, place.run, flags.run_name, console);
-  const std::string site =
-      fmt::format("blocks.{}.hook_resid_post", std::max(0, reader->model(runs.front()).n_layers / 2));
+  const std::string site = fmt::format("blocks.{}.hook_resid_post",
+                                       std::max(0, reader->model(runs.front()).n_layers / 2));
   const std::string next =
       reader->has(runs.front(), "residual/stream")
           ? fmt::format("sinkscope dump {} {} -o resid.npy", shell_word(place.path), site)
@@ -190,9 +193,9 @@ int report_model(const SinkFlags& flags, const SinkOptions& options, Console& co
   const std::vector<std::string> runs =
       pick_runs(*reader, "", flags.run_name ? flags.run_name : "all", console);
   const std::string next =
-      flags.output ? fmt::format("sinkscope dump {} --list", shell_word(path))
-                   : fmt::format("sinkscope capture {} --record maps -o run.h5",
-                                 shell_word(flags.input));
+      flags.output
+          ? fmt::format("sinkscope dump {} --list", shell_word(path))
+          : fmt::format("sinkscope capture {} --record maps -o run.h5", shell_word(flags.input));
   print_report(flags, sink_report(*reader, runs, options), next, console);
   return kExitDone;
 }

@@ -86,8 +86,8 @@ void require_free_space(const std::string& path, std::int64_t needed) {
   struct statvfs state {};
   if (statvfs(folder.c_str(), &state) != 0)
     throw Error(ErrorKind::io, fmt::format("{}: {}", folder.string(), std::strerror(errno)));
-  const auto free = static_cast<std::int64_t>(state.f_bavail) *
-                    static_cast<std::int64_t>(state.f_frsize);
+  const auto free =
+      static_cast<std::int64_t>(state.f_bavail) * static_cast<std::int64_t>(state.f_frsize);
   if (free < needed)
     throw Error(ErrorKind::io,
                 fmt::format("{}: the capture takes {}, the disk has {} free; record less with "

@@ -12,8 +12,8 @@ namespace sinkscope {
 // How large a capture gets, before it is made: one row per group of datasets, over all runs.
 // Map chunks wholly above the causal diagonal are not counted: they are never written.
 struct SizeRow {
-  std::string group;   // "attention/pattern", "residual/stream", "stats", "taps/attn.hook_q"
-  std::string shape;   // of the largest dataset in it, in the longest run
+  std::string group;  // "attention/pattern", "residual/stream", "stats", "taps/attn.hook_q"
+  std::string shape;  // of the largest dataset in it, in the longest run
   std::int64_t bytes = 0;
 };
 

@@ -17,7 +17,8 @@ namespace {
 
 const char* const kHelp =
     "Prints one token a line: position, id, label, and what the vocabulary calls it.\n\n"
-    "--json keys: schema (sinkscope.tokenize/1), conventions, ids, pieces (labels: whole characters\n"
+    "--json keys: schema (sinkscope.tokenize/1), conventions, ids, pieces (labels: whole "
+    "characters\n"
     "as text, parts of one as ⟨E6 88⟩), bos_positions, tokenizer.\n"
     "--ids prints the ids alone, separated by spaces, as --tokens-file reads them.";
 
@@ -70,8 +71,7 @@ int run_tokenize(const std::vector<std::string>& args, Console& console) {
   const BosRule bos = parse_bos_rule(prompt.bos);
   const auto tokenizer =
       open_tokenizer_at(model, TokenizerOptions{prompt.pre_tokenizer.value_or("")});
-  const std::string text =
-      prompt.text ? *prompt.text : read_whole(*prompt.text_file, console);
+  const std::string text = prompt.text ? *prompt.text : read_whole(*prompt.text_file, console);
   const Encoding encoding = tokenizer->encode(text, bos);
   for (const std::string& warning : encoding.warnings) console.warn(warning);
   OutputFile file(output.value_or("-"), force, console.out);

@@ -9,7 +9,8 @@ const std::vector<Verb>& verbs() {
       {"norms", "MODEL", "norm gains and starred dimensions, no forward pass", run_norms},
       {"tokenize", "MODEL --text S", "ids and pieces as they would be fed", run_tokenize},
       {"capture", "MODEL … -o RUN.h5", "run the model and record", run_capture},
-      {"sinks", "RUN.h5|MODEL", "sinks, massive activations, sorted dimensions, kurtosis", run_sinks},
+      {"sinks", "RUN.h5|MODEL", "sinks, massive activations, sorted dimensions, kurtosis",
+       run_sinks},
       {"dump", "RUN.h5 HOOK -o F.npy", "one recorded array by its hook name", run_dump},
   };
   return all;

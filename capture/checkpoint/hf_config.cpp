@@ -50,9 +50,10 @@ int norm_offset_of(const std::string& model_type) {
                               "qwen3_5_text", "qwen3_5_moe", "qwen3_5_moe_text", "nemotron"}) {
     if (model_type == shifted) return 1;
   }
-  for (const char* plain : {"llama", "mistral", "qwen2", "qwen3", "qwen2_moe", "qwen3_moe",
-                            "mixtral", "ministral3", "olmo2", "olmo3", "phi3", "smollm3", "granite",
-                            "deepseek_v3", "gpt_oss", "gemma4", "gemma4_text", "gpt_neox"}) {
+  for (const char* plain :
+       {"llama",      "mistral", "qwen2",       "qwen3",    "qwen2_moe", "qwen3_moe", "mixtral",
+        "ministral3", "olmo2",   "olmo3",       "phi3",     "smollm3",   "granite",   "deepseek_v3",
+        "gpt_oss",    "gemma4",  "gemma4_text", "gpt_neox", "gpt2",      "bert",      "opt"}) {
     if (model_type == plain) return 0;
   }
   return -1;
@@ -170,6 +171,11 @@ void parse_quantization(const JsonKeys& keys, const std::string& where, HfConfig
   if (object == nullptr) return;
   const JsonKeys quantization(*object, where, "quantization_config.");
   out.quantization.method = quantization.text("quant_method").value_or("unnamed");
+  for (const char* packed : {"gptq", "awq", "bitsandbytes"}) {
+    if (out.quantization.method == packed)
+      out.obstacles.push_back("weights quantized by " + out.quantization.method +
+                              " are not supported");
+  }
   if (!quantization.has("weight_block_size")) return;
   const Json& block = object->at("weight_block_size");
   if (!block.is_array() || block.size() != 2 || !block[0].is_number_unsigned() ||
@@ -228,7 +234,10 @@ HfConfig parse_hf_config(const std::string& text, const std::string& where) {
   out.tied = top.boolean("tie_word_embeddings");
   parse_quantization(top, where, out);
   if (family == nullptr) {
+    // No rows will be asked; what `info` shows is the usual reading of absent keys.
     spec.window.assign(static_cast<std::size_t>(spec.n_layers), 0);
+    if (spec.n_kv_heads == 0) spec.n_kv_heads = spec.n_heads;
+    if (spec.head_dim == 0 && spec.n_heads > 0) spec.head_dim = spec.d_model / spec.n_heads;
     return out;
   }
   parse_windows(keys, out);

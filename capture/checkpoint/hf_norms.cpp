@@ -86,8 +86,8 @@ RoleTable assign_hf_norms(HfConfig& config, const SafetensorsCheckpoint& checkpo
     norms.add(Role::q_norm, layer, block + "self_attn.q_norm.weight");
     norms.add(Role::k_norm, layer, block + "self_attn.k_norm.weight");
   }
-  if (!norms.add(Role::ln_final, kNoLayer, "norm.weight"))
-    norms.add(Role::ln_final, kNoLayer, "final_layernorm.weight");
+  for (const char* name : {"norm.weight", "final_layernorm.weight", "final_layer_norm.weight"})
+    norms.add(Role::ln_final, kNoLayer, name);
   if (!norms.add(Role::embed, kNoLayer, "embed_tokens.weight", 2))
     norms.add(Role::embed, kNoLayer, "embed_in.weight", 2);
   if (norms.has("layers.0.input_layernorm.bias")) spec.norm_kind = NormKind::layer_norm;

@@ -158,7 +158,12 @@ std::unique_ptr<ModelFiles> open_model(const std::string& path, const OpenOption
   std::error_code ignored;
   if (fs::is_directory(path, ignored))
     return open_folder(snapshot_of(path).value_or(path), options);
-  if (exists(path)) return open_file(path);
+  if (exists(path)) {
+    // Opening a pipe would wait for a writer, and a model is read at many places.
+    if (!fs::is_regular_file(path, ignored))
+      throw Error(ErrorKind::invalid_argument, path + ": neither a file nor a folder");
+    return open_file(path);
+  }
   if (fs::is_symlink(fs::symlink_status(path, ignored))) {
     throw Error(ErrorKind::not_found,
                 path + ": a symbolic link to a file that is not there (incomplete download?)");

@@ -7,18 +7,48 @@
 
 namespace sinkscope {
 
+bool is_utf8(std::string_view text) {
+  std::size_t i = 0;
+  while (i < text.size()) {
+    const auto lead = static_cast<unsigned char>(text[i]);
+    const std::size_t length = lead < 0x80 ? 1 : lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : 4;
+    if ((lead >= 0x80 && lead < 0xC2) || lead > 0xF4 || text.size() - i < length) return false;
+    for (std::size_t j = 1; j < length; ++j) {
+      if ((static_cast<unsigned char>(text[i + j]) & 0xC0) != 0x80) return false;
+    }
+    // Overlong forms, surrogates and code points past U+10FFFF show in the second byte.
+    const unsigned second = length > 2 ? static_cast<unsigned char>(text[i + 1]) : 0;
+    if ((lead == 0xE0 && second < 0xA0) || (lead == 0xED && second > 0x9F) ||
+        (lead == 0xF0 && second < 0x90) || (lead == 0xF4 && second > 0x8F)) {
+      return false;
+    }
+    i += length;
+  }
+  return true;
+}
+
 std::string printable(std::string_view text) {
   constexpr std::size_t kLongest = 120;
+  const bool is_text = is_utf8(text);
+  const auto byte_at = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
+  std::size_t end = std::min(text.size(), kLongest);
+  if (is_text) {
+    while (end < text.size() && end > 0 && (byte_at(end) & 0xC0) == 0x80) --end;
+  }
   std::string clean;
-  for (const char c : text.substr(0, kLongest)) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (byte < 0x20 || byte == 0x7F) {
-      clean += fmt::format("\\x{:02X}", byte);
+  for (std::size_t i = 0; i < end; ++i) {
+    // U+0080 to U+009F are controls of two bytes, C2 80 to C2 9F.
+    const bool is_long_control = byte_at(i) == 0xC2 && i + 1 < end && byte_at(i + 1) < 0xA0;
+    const bool is_control = byte_at(i) < 0x20 || byte_at(i) == 0x7F;
+    if (is_control || (!is_text && byte_at(i) >= 0x80)) {
+      clean += fmt::format("\\x{:02X}", byte_at(i));
+    } else if (is_long_control) {
+      clean += fmt::format("\\u{:04X}", byte_at(++i));
     } else {
-      clean += c;
+      clean += text[i];
     }
   }
-  if (text.size() > kLongest) clean += "...";
+  if (end < text.size()) clean += "...";
   return clean;
 }
 

@@ -12,21 +12,14 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little, "the format is little-endian, so are we");
 
-// Blocks of a fixed length vectorize at every optimization level; the tail is scalar.
 template <class Stored, class Convert>
 void convert_all(const std::byte* __restrict in, std::int64_t n, float* __restrict out,
                  Convert convert) {
-  constexpr std::int64_t kBlock = 16;
-  const auto one = [&](std::int64_t i) {
+  for (std::int64_t i = 0; i < n; ++i) {
     Stored stored;
     std::memcpy(&stored, in + i * static_cast<std::int64_t>(sizeof(Stored)), sizeof(Stored));
     out[i] = convert(stored);
-  };
-  std::int64_t i = 0;
-  for (; i + kBlock <= n; i += kBlock) {
-    for (std::int64_t j = 0; j < kBlock; ++j) one(i + j);
   }
-  for (; i < n; ++i) one(i);
 }
 
 template <class Stored>

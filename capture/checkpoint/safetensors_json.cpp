@@ -13,26 +13,6 @@ namespace {
 
 using Json = nlohmann::json;
 
-bool is_utf8(std::string_view text) {
-  std::size_t i = 0;
-  while (i < text.size()) {
-    const auto lead = static_cast<unsigned char>(text[i]);
-    const std::size_t length = lead < 0x80 ? 1 : lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : 4;
-    if ((lead >= 0x80 && lead < 0xC2) || lead > 0xF4 || text.size() - i < length) return false;
-    for (std::size_t j = 1; j < length; ++j) {
-      if ((static_cast<unsigned char>(text[i + j]) & 0xC0) != 0x80) return false;
-    }
-    // Overlong forms, surrogates and code points past U+10FFFF show in the second byte.
-    const unsigned second = length > 2 ? static_cast<unsigned char>(text[i + 1]) : 0;
-    if ((lead == 0xE0 && second < 0xA0) || (lead == 0xED && second > 0x9F) ||
-        (lead == 0xF0 && second < 0x90) || (lead == 0xF4 && second > 0x8F)) {
-      return false;
-    }
-    i += length;
-  }
-  return true;
-}
-
 // {"name": {"dtype": "F32", "shape": [..], "data_offsets": [b, e], ...}, "__metadata__": {..}}
 class HeaderHandler : public nlohmann::json_sax<Json> {
  public:

@@ -204,8 +204,11 @@ AttentionStats::AttentionStats(int heads, int kv_heads, int tokens)
   thumbnail.assign(static_cast<std::size_t>(heads * bins * bins), 0.0f);
 }
 
-at::Tensor attend_fused(const AttentionCall& call, const TileGeometry& tile, AttentionStats& stats,
-                        MapSink* maps, const std::stop_token& stop) {
+at::Tensor attend_fused(const AttentionCall& given, const TileGeometry& tile,
+                        AttentionStats& stats, MapSink* maps, const std::stop_token& stop) {
+  // Probabilities are float32 whatever the run's type.
+  const AttentionCall call{given.q.to(at::kFloat), given.k.to(at::kFloat), given.v.to(at::kFloat),
+                           given.scale, given.window};
   const Shape s{static_cast<int>(call.q.size(0)), static_cast<int>(call.q.size(1)),
                 static_cast<int>(call.k.size(1)), static_cast<int>(call.q.size(2)),
                 static_cast<int>(call.q.size(1) / call.k.size(1)), call.window, call.scale};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "capture/model/forward.h"
 
-#include <algorithm>
+#include "capture/model/linear.h"
 
 namespace sinkscope {
 namespace {
@@ -49,7 +49,7 @@ at::Tensor run_block(const ArchSpec& spec, const LayerWeights& w, int layer,
   const at::Tensor n1 = rms_norm(x, w.ln1, spec.norm_eps);
   listener.on_tap(Site::ln1_out, layer, n1);
 
-  const at::Tensor qkv = at::linear(n1, w.qkv, w.qkv_bias);
+  const at::Tensor qkv = linear_layer(n1, w.qkv, w.qkv_bias);
   at::Tensor q = heads_of(qkv, 0, H, d), k = heads_of(qkv, H, G, d);
   const at::Tensor v = heads_of(qkv, H + G, G, d);
   if (w.q_norm.defined()) {
@@ -72,21 +72,21 @@ at::Tensor run_block(const ArchSpec& spec, const LayerWeights& w, int layer,
   if (!z.defined()) return {};
   z = z.to(x.scalar_type()).unsqueeze(0);
   listener.on_tap(Site::z, layer, z);
-  const at::Tensor attn_out = at::linear(z.flatten(2), w.o, w.o_bias);
+  const at::Tensor attn_out = linear_layer(z.flatten(2), w.o, w.o_bias);
   listener.on_tap(Site::attn_out, layer, attn_out);
   const at::Tensor mid = x + attn_out;
   listener.on_tap(Site::resid_mid, layer, mid);
 
   const at::Tensor n2 = rms_norm(mid, w.ln2, spec.norm_eps);
   listener.on_tap(Site::ln2_out, layer, n2);
-  const at::Tensor gate_up = at::linear(n2, w.gate_up, w.gate_up_bias);
+  const at::Tensor gate_up = linear_layer(n2, w.gate_up, w.gate_up_bias);
   const at::Tensor gate = gate_up.narrow(-1, 0, spec.d_mlp);
   const at::Tensor up = gate_up.narrow(-1, spec.d_mlp, spec.d_mlp);
   listener.on_tap(Site::mlp_pre, layer, gate);
   listener.on_tap(Site::mlp_pre_linear, layer, up);
   const at::Tensor hidden = at::silu(gate).mul_(up);
   listener.on_tap(Site::mlp_post, layer, hidden);
-  const at::Tensor mlp_out = at::linear(hidden, w.down, w.down_bias);
+  const at::Tensor mlp_out = linear_layer(hidden, w.down, w.down_bias);
   listener.on_tap(Site::mlp_out, layer, mlp_out);
   const at::Tensor post = mid + mlp_out;
   listener.on_tap(Site::resid_post, layer, post);

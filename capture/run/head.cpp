@@ -10,6 +10,7 @@
 #include <limits>
 
 #include "capture/model/attention_rows.h"
+#include "capture/model/linear.h"
 #include "capture/model/weights.h"
 
 namespace sinkscope {
@@ -104,14 +105,13 @@ bool run_head(const ModelFiles& model, std::vector<HeadRun>& runs, const HeadOpt
     const at::Tensor rows = next.get();
     if (begin + kVocabularyRows < V)
       next = std::async(std::launch::async, read, begin + kVocabularyRows);
-    const at::Tensor transposed = rows.t();
     for (std::size_t r = 0; r < runs.size(); ++r) {
       const HeadRun& run = runs[r];
       const std::int64_t T = run.normed.size(0);
       for (std::int64_t t = 0; t < T; t += kTokens) {
         if (job.stop.stop_requested()) return false;
         const std::int64_t n = std::min(kTokens, T - t);
-        const at::Tensor logits = at::mm(run.normed.narrow(0, t, n), transposed)
+        const at::Tensor logits = linear_layer(run.normed.narrow(0, t, n), rows)
                                       .to(at::kCPU, at::kFloat)
                                       .contiguous();
         fold(logits, run, states[r], t, static_cast<int>(begin), options.top_k);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <climits>
 #include <cstdlib>
 #include <filesystem>
@@ -13,6 +14,8 @@
 
 namespace sinkscope {
 namespace {
+
+std::atomic<bool> is_loaded{false};
 
 #ifdef SINKSCOPE_WITH_TORCH
 // Where the module may lie: beside the executable, in ../lib from it, or where it was built.
@@ -51,9 +54,21 @@ Engine* open_module() {
 
 }  // namespace
 
+bool engine_is_loaded() { return is_loaded; }
+
+std::future<void> warm_engine() {
+  return std::async(std::launch::async, [] {
+    try {
+      load_engine();
+    } catch (const Error&) {  // said when the engine is really asked for
+    }
+  });
+}
+
 Engine& load_engine() {
 #ifdef SINKSCOPE_WITH_TORCH
   static Engine* const engine = open_module();
+  is_loaded = true;
   return *engine;
 #else
   throw Error(ErrorKind::unsupported,

@@ -15,9 +15,9 @@ namespace sinkscope {
 namespace {
 
 namespace fs = std::filesystem;
-using ::testing::HasSubstr;
 using test::cli;
 using test::CliRun;
+using ::testing::HasSubstr;
 
 const std::string kPlanted = std::string(SINKSCOPE_SOURCE_DIR) + "/sample_data/planted";
 
@@ -101,8 +101,7 @@ TEST(CaptureVerb, RecordsAndSaysWhatIsNext) {
   EXPECT_THAT(run.out, HasSubstr("next: sinkscope sinks "));
   const auto reader = CaptureReader::open(path);
   EXPECT_TRUE(reader->complete());
-  EXPECT_EQ(reader->read_text("run0", "provenance/command"),
-            "capture --record maps --threads 1");
+  EXPECT_EQ(reader->read_text("run0", "provenance/command"), "capture --record maps --threads 1");
   EXPECT_FALSE(fs::exists(path + ".part"));
 }
 

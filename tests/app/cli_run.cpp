@@ -31,10 +31,9 @@ std::string program_path() { return std::string(SINKSCOPE_BINARY_DIR) + "/bin/si
 
 CliRun program(const std::string& command, const std::string& folder) {
   const std::string scratch = scratch_folder();
-  const std::string line = "cd '" + folder + "' && PATH=\"" +
-                           fs::path(program_path()).parent_path().string() +
-                           ":$PATH\" && sinkscope " + command + " >'" + scratch + "/out' 2>'" +
-                           scratch + "/err'";
+  const std::string line =
+      "cd '" + folder + "' && PATH=\"" + fs::path(program_path()).parent_path().string() +
+      ":$PATH\" && sinkscope " + command + " >'" + scratch + "/out' 2>'" + scratch + "/err'";
   const int status = std::system(line.c_str());
   CliRun run;
   run.code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);

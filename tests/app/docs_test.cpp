@@ -83,8 +83,7 @@ TEST(DocumentCommands, OnlyShellFencesCount) {
   const std::string text =
       "sinkscope prose\n```\nsinkscope plain\n```\n```console\n$ sinkscope info MODEL\noutput\n"
       "sinkscope norms \\\nMODEL\n```\n```sh\nsinkscope --help\n```\n";
-  EXPECT_THAT(commands_in(text),
-              ::testing::ElementsAre("info MODEL", "norms MODEL", "--help"));
+  EXPECT_THAT(commands_in(text), ::testing::ElementsAre("info MODEL", "norms MODEL", "--help"));
   EXPECT_TRUE(needs_engine("capture MODEL -o a.h5"));
   EXPECT_FALSE(needs_engine("info MODEL"));
 }

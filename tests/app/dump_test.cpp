@@ -15,11 +15,11 @@
 namespace sinkscope {
 namespace {
 
+using test::cli;
+using test::CliRun;
 using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using test::cli;
-using test::CliRun;
 
 class DumpTest : public ::testing::Test {
  protected:

@@ -38,7 +38,8 @@ const std::vector<Rule>& rules() {
       {"views", "^hdf5", "", "the HDF5 library is behind core/h5"},
       {"app", "^hdf5", "", "the HDF5 library is behind core/h5"},
       {"views", "^qcustomplot", "\\.cpp$", "qcustomplot.h stays out of headers"},
-      {"capture", "^(torch|ATen|c10)", "(\\.cpp|/model/[^/]*\\.h|/record/[^/]*\\.h|/run/[^/]*\\.h)$",
+      {"capture", "^(torch|ATen|c10)",
+       "(\\.cpp|/model/[^/]*\\.h|/record/[^/]*\\.h|/run/[^/]*\\.h)$",
        "the public headers of capture are plain C++"},
       {"capture/engine.h", "^(torch|ATen|c10)", "", "the engine's face is plain C++"},
   };

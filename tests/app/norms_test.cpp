@@ -12,9 +12,9 @@
 namespace sinkscope {
 namespace {
 
-using ::testing::HasSubstr;
 using test::cli;
 using test::CliRun;
+using ::testing::HasSubstr;
 
 const std::string kPlanted = std::string(SINKSCOPE_SOURCE_DIR) + "/sample_data/planted";
 

@@ -166,8 +166,8 @@ TEST_F(PromptsTest, FieldCases_FC23_BosIsTheUsersChoiceAndIsKept) {
 
 // The demo model's vocabulary is the one that the built-in text was measured with.
 TEST(BuiltInText, Is64TokensOfSmolLm2) {
-  const std::string path = std::string(SINKSCOPE_SOURCE_DIR) + "/demo/" +
-                           "SmolLM2-135M-Instruct.Q4_1.gguf";
+  const std::string path =
+      std::string(SINKSCOPE_SOURCE_DIR) + "/demo/" + "SmolLM2-135M-Instruct.Q4_1.gguf";
   if (!std::filesystem::exists(path)) GTEST_SKIP() << "needs the demo model: ./dev setup";
   const test::CliRun run = test::cli({"tokenize", path, "--text", built_in_text(), "--ids"});
   EXPECT_EQ(std::count(run.out.begin(), run.out.end(), ' '), 63);

@@ -13,11 +13,11 @@
 namespace sinkscope {
 namespace {
 
+using test::cli;
+using test::CliRun;
 using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::StartsWith;
-using test::cli;
-using test::CliRun;
 
 TEST(RunCli, HelpListsEveryVerbAndTheExitCodes) {
   for (const std::vector<std::string>& args :
@@ -62,20 +62,20 @@ TEST(RunCli, VerbsThatDoNotExistYetAreUnknownWords) {
 }
 
 TEST(RunCli, WrongUsageIsOneLineAndExit2) {
-  for (const std::vector<std::string>& args : std::vector<std::vector<std::string>>{
-           {"info"},
-           {"info", "a", "b"},
-           {"info", "a", "--nonsense"},
-           {"--nonsense"},
-           {"tokenize", "a"},
-           {"tokenize", "a", "--text", "x", "--text-file", "y"},
-           {"capture", "a"},
-           {"capture", "a", "-o"},
-           {"capture", "a", "-o", "x.h5", "--layers", "three"},
-           {"capture", "a", "-o", "x.h5", "--progress", "dots"},
-           {"sinks", "a", "--json", "--csv"},
-           {"sinks", "a", "--epsilon", "2"},
-           {"sinks", "a", "--at", "everywhere"}}) {
+  for (const std::vector<std::string>& args :
+       std::vector<std::vector<std::string>>{{"info"},
+                                             {"info", "a", "b"},
+                                             {"info", "a", "--nonsense"},
+                                             {"--nonsense"},
+                                             {"tokenize", "a"},
+                                             {"tokenize", "a", "--text", "x", "--text-file", "y"},
+                                             {"capture", "a"},
+                                             {"capture", "a", "-o"},
+                                             {"capture", "a", "-o", "x.h5", "--layers", "three"},
+                                             {"capture", "a", "-o", "x.h5", "--progress", "dots"},
+                                             {"sinks", "a", "--json", "--csv"},
+                                             {"sinks", "a", "--epsilon", "2"},
+                                             {"sinks", "a", "--at", "everywhere"}}) {
     const CliRun run = cli(args);
     std::string line;
     for (const std::string& arg : args) line += arg + " ";
@@ -124,8 +124,10 @@ TEST(OneLine, LineBreaksAndControlCharactersDoNotReachTheTerminal) {
 TEST(Program, ClosedPipeIsNoError) {
   // `true` never reads: whatever is written meets a closed pipe.
   const std::string folder = test::scratch_folder();
-  const CliRun run = test::program("--help | true; bash -c 'sinkscope --help | true; echo "
-                                   "${PIPESTATUS[0]}'", folder);
+  const CliRun run = test::program(
+      "--help | true; bash -c 'sinkscope --help | true; echo "
+      "${PIPESTATUS[0]}'",
+      folder);
   EXPECT_EQ(run.out, "0\n");
   EXPECT_EQ(run.err, "");
 }
@@ -136,7 +138,8 @@ TEST(Program, AFullDiskOnStandardOutputIsExit5) {
 }
 
 TEST(Program, HelpNeedsNoDisplay) {
-  const CliRun run = test::program("--version && env -u DISPLAY -u WAYLAND_DISPLAY sinkscope --help");
+  const CliRun run =
+      test::program("--version && env -u DISPLAY -u WAYLAND_DISPLAY sinkscope --help");
   EXPECT_EQ(run.code, 0);
   EXPECT_THAT(run.out, HasSubstr("usage: sinkscope"));
 }

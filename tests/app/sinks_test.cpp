@@ -13,9 +13,9 @@
 namespace sinkscope {
 namespace {
 
-using ::testing::HasSubstr;
 using test::cli;
 using test::CliRun;
+using ::testing::HasSubstr;
 
 class SinksTest : public ::testing::Test {
  protected:
@@ -46,8 +46,7 @@ TEST_F(SinksTest, JsonHoldsTheKeysOfTheContract) {
     EXPECT_TRUE(second["residual"].contains(key)) << key;
   EXPECT_TRUE(json.contains("all"));
   const std::string help = cli({"sinks", "--help"}).out;
-  for (const auto& [key, value] : json.items())
-    EXPECT_THAT(help, HasSubstr(key)) << key;
+  for (const auto& [key, value] : json.items()) EXPECT_THAT(help, HasSubstr(key)) << key;
 }
 
 TEST_F(SinksTest, OneRunByItsPath) {

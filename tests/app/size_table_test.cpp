@@ -49,7 +49,9 @@ TEST(SizeTable, RunsAddUpWhetherTheirLengthsAgreeOrNot) {
   for (const auto& [group, bytes] : both) {
     const std::int64_t expected = 2 * one.at(group) + other.at(group);
     EXPECT_LE(bytes, expected) << group;
-    if (group == "residual/stream" || group == "attention") EXPECT_EQ(bytes, expected) << group;
+    if (group == "residual/stream" || group == "attention") {
+      EXPECT_EQ(bytes, expected) << group;
+    }
   }
 }
 

@@ -40,8 +40,8 @@ NormFacts norm_of(const std::string& role, const std::vector<int>& layers) {
 
 CaptureLayout layout() {
   CaptureLayout layout;
-  layout.model = {"small", "made by a test", "0123", "llama", "{}", kLayers,
-                  kHeads,  kKvHeads,         kHeadDim, kWidth, 50};
+  layout.model = {"small", "made by a test", "0123",   "llama", "{}", kLayers,
+                  kHeads,  kKvHeads,         kHeadDim, kWidth,  50};
   layout.runs = {input_of(kTokens, ""), input_of(kTokens + 3, "long")};
   layout.attention_layers = {0, 1, 2};
   layout.norms = {norm_of("ln1", {0, 1, 2}), norm_of("ln2", {0, 1, 2}), norm_of("ln_final", {-1})};
@@ -57,7 +57,8 @@ CaptureLayout layout() {
   layout.pattern.heads = {1, 2, 3};
   layout.taps = {{"attn.hook_z", {1, 2}, {kHeads, kSeqLen, kHeadDim}}};
   layout.top_k = 3;
-  layout.provenance = {"cpu", "float32", "", "fused", "capture --record maps --layers 0,2", "", 1, 0};
+  layout.provenance = {"cpu", "float32", "", "fused", "capture --record maps --layers 0,2",
+                       "",    1,         0};
   return layout;
 }
 

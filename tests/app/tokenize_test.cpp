@@ -11,9 +11,9 @@
 namespace sinkscope {
 namespace {
 
-using ::testing::HasSubstr;
 using test::cli;
 using test::CliRun;
+using ::testing::HasSubstr;
 
 const std::string kPlanted = std::string(SINKSCOPE_SOURCE_DIR) + "/sample_data/planted";
 
@@ -38,8 +38,8 @@ TEST(Tokenize, ReadsAFileAndStandardInput) {
 
 TEST(Tokenize, WritesAFileOnceOnly) {
   const std::string target = test::scratch_folder() + "/ids.txt";
-  const std::vector<std::string> args = {"tokenize", kPlanted, "--text", "ab", "--ids", "-o",
-                                         target};
+  const std::vector<std::string> args = {"tokenize", kPlanted, "--text", "ab",
+                                         "--ids",    "-o",     target};
   EXPECT_EQ(cli(args).code, 0);
   EXPECT_EQ(test::read_file(target), "256 97 98\n");
   EXPECT_EQ(cli(args).code, kExitUsage);

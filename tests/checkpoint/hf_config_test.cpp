@@ -216,6 +216,8 @@ TEST(HfConfig, QuantizationConfig) {
   const QuantizationHint hint = with("llama", {{"quantization_config", fp8}}).quantization;
   EXPECT_EQ(hint.method, "fp8");
   EXPECT_THAT(hint.block, ElementsAre(128, 64));
+  EXPECT_THAT(with("llama", {{"quantization_config", {{"quant_method", "gptq"}}}}).obstacles,
+              ElementsAre("weights quantized by gptq are not supported"));
   const json bad = {{"quant_method", "fp8"}, {"weight_block_size", {128, -1}}};
   EXPECT_EQ(failure_of([&] {
               with("llama", {{"quantization_config", bad}});

@@ -101,6 +101,10 @@ TEST(OpenModel, WhatIsNoModelSaysWhy) {
   const auto [kind, message] = failure_of([&] { open_model(folder + "/note.txt"); });
   EXPECT_EQ(kind, ErrorKind::unsupported);
   EXPECT_THAT(message, HasSubstr("neither a GGUF nor a safetensors file"));
+  fs::create_symlink("nowhere", folder + "/broken");
+  EXPECT_THAT(failure_of([&] { open_model(folder + "/broken"); }).second,
+              HasSubstr("symbolic link"));
+  EXPECT_EQ(failure_of([] { open_model("/dev/null"); }).first, ErrorKind::invalid_argument);
   write_bytes(folder + "/empty", "");
   EXPECT_EQ(failure_of([&] { open_model(folder + "/empty"); }).first, ErrorKind::unsupported);
 }
@@ -266,7 +270,7 @@ std::int64_t peak_memory() {
 }
 
 TEST(FieldCases, FC13_WeightsAreNeverTwiceInMemory) {
-  constexpr std::int64_t kRows = 4096, kCols = 4096;  // 32 MiB of BF16 a shard, 64 MiB as float32
+  constexpr std::int64_t kRows = 2048, kCols = 2048;  // 8 MiB of BF16 a shard, 16 MiB as float32
   const std::string folder = scratch_folder();
   nlohmann::json index;
   {
@@ -289,7 +293,7 @@ TEST(FieldCases, FC13_WeightsAreNeverTwiceInMemory) {
     EXPECT_EQ(layer.back(), layer.front());
   }
   constexpr std::int64_t kMiB = 1 << 20;
-  EXPECT_LT(peak_memory() - before, kRows * kCols * 4 + 8 * kMiB);
+  EXPECT_LT(peak_memory() - before, kRows * kCols * 4 + 6 * kMiB);
   std::stringstream maps;
   maps << std::ifstream("/proc/self/maps").rdbuf();
   EXPECT_THAT(maps.str(), ::testing::Not(HasSubstr(".safetensors")));

@@ -163,7 +163,7 @@ TEST(SafetensorsFile, ATensorInTwoShardsIsRefused) {
 TEST(FieldCases, FC09_Float8IsMultipliedByItsBlockScales) {
   constexpr std::int64_t kRows = 5, kCols = 7, kBlock = 4;
   std::vector<std::uint8_t> codes(kRows * kCols);
-  for (std::size_t i = 0; i < codes.size(); ++i) codes[i] = static_cast<std::uint8_t>(i * 3 + 40);
+  for (std::size_t i = 0; i < codes.size(); ++i) codes[i] = static_cast<std::uint8_t>(i * 2 + 40);
   const std::vector<float> scales = {0.5f, 3.0f, 0.25f, 7.0f};  // [2, 2]
   const SafetensorsBytes bytes = SafetensorsBytes()
                                      .tensor("w.weight", "F8_E4M3", {kRows, kCols}, bytes_of(codes))

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "capture/checkpoint/model_files.h"
+#include "capture/engine.h"
+
+namespace sinkscope::test {
+
+// The engine under test, one a process.
+Engine& engine();
+
+// Threads for tests: SINKSCOPE_TEST_THREADS, else 2.
+int test_threads();
+
+// A request of one run with these ids; record nothing beyond statistics and the stream.
+CaptureRequest request_for(const std::vector<int>& ids);
+
+// Plans, runs and writes a capture into a fresh scratch file; returns its path.
+std::string capture(const ModelFiles& model, const CaptureRequest& request);
+
+// Every dataset of two captures that holds numbers is the same to the bit; provenance is left out.
+// Returns the path of the first that differs, or "".
+std::string first_difference(const std::string& a, const std::string& b);
+
+}  // namespace sinkscope::test

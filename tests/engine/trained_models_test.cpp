@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// Trained models with real sinks: numbers that transformers gives for them.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+#include "core/capture_reader.h"
+#include "core/sink_report.h"
+#include "tests/engine/captured.h"
+#include "tests/support/h5_reference.h"
+#include "tests/support/shared_files.h"
+
+namespace sinkscope::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+class Lab : public ::testing::TestWithParam<std::string> {};
+
+// 256 sequences in one capture; the first 32 ids are the input, all 33 are needed for the loss.
+CaptureRequest lab_request(const H5Reference& want, std::size_t length) {
+  const std::vector<std::int64_t> ids = want.integers("/sequences");  // [256, 33]
+  CaptureRequest request = request_for({0});
+  request.runs.clear();
+  for (std::size_t s = 0; s < 256; ++s) {
+    RunInput run;
+    for (std::size_t t = 0; t < length; ++t)
+      run.token_ids.push_back(static_cast<int>(ids[s * 33 + t]));
+    run.token_text.resize(length);
+    request.runs.push_back(std::move(run));
+  }
+  return request;
+}
+
+TEST_P(Lab, SinkScoresAndResidualSinkOverAllSequences) {
+  SINKSCOPE_REQUIRE_SHARED(folder, "oracles/" + GetParam());
+  const H5Reference want(folder + "/expected.h5");
+  const auto model = open_model(folder);
+  const auto reader = CaptureReader::open(capture(*model, lab_request(want, 32)));
+  SinkOptions options;
+  options.at = PositionFilter::parse("ids:5-127");
+  const SinkReport report = sink_report(*reader, reader->runs(), options);
+  ASSERT_EQ(report.runs.size(), 256u);
+
+  const std::vector<double> sink_key0 = want.doubles("/sink_key0");  // [3, 4]
+  for (std::size_t cell = 0; cell < 12; ++cell) {
+    double mean = 0;
+    for (const RunReport& run : report.runs)
+      mean += run.attention.without_row0.data()[cell] / 256.0;
+    EXPECT_NEAR(mean / sink_key0[cell], 1, 1e-3) << cell;
+  }
+  const std::vector<double> m2 = want.numbers("/", "m2");  // [7]
+  ASSERT_EQ(report.all.residual.m2.size(), m2.size());
+  for (std::size_t site = 0; site < m2.size(); ++site)
+    EXPECT_NEAR(report.all.residual.m2[site] / m2[site], 1, 1e-3) << site;
+  const auto dim = static_cast<int>(want.number("/", "residual_sink_dim"));
+  ASSERT_FALSE(report.all.residual.sinks.empty());
+  EXPECT_EQ(report.all.residual.sinks.front().dim, dim);
+}
+
+TEST_P(Lab, LossOfEveryTokenAgrees) {
+  SINKSCOPE_REQUIRE_SHARED(folder, "oracles/" + GetParam());
+  const H5Reference want(folder + "/expected.h5");
+  const auto model = open_model(folder);
+  const H5Reference got(capture(*model, lab_request(want, 33)));
+  const std::vector<double> nll = want.doubles("/nll");  // [256, 32]
+  for (std::size_t s = 0; s < 256; ++s) {
+    const std::vector<float> loss = got.floats("/run" + std::to_string(s) + "/logits/loss");
+    ASSERT_EQ(loss.size(), 32u);
+    for (std::size_t t = 0; t < 32; ++t)
+      ASSERT_NEAR(loss[t], nll[s * 32 + t], 1e-3 * std::max(0.1, nll[s * 32 + t])) << s << ' ' << t;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Seeds, Lab, ::testing::Values("lab_baseline_0", "lab_baseline_1"),
+                         [](const auto& test) { return test.param; });
+
+// The demo model's GGUF: SINKSCOPE_DEMO_MODEL, else demo/*.gguf of the source tree.
+std::string demo_model() {
+  if (const char* set = std::getenv("SINKSCOPE_DEMO_MODEL"); set != nullptr) return set;
+  const fs::path folder = fs::path(SINKSCOPE_SOURCE_DIR) / "demo";
+  if (fs::exists(folder))
+    for (const auto& entry : fs::directory_iterator(folder))
+      if (entry.path().extension() == ".gguf") return entry.path().string();
+  return "";
+}
+
+std::vector<int> ids_of_file(const std::string& path) {
+  std::ifstream file(path);
+  std::vector<int> ids;
+  for (std::string id; std::getline(file, id, ',');) ids.push_back(std::stoi(id));
+  return ids;
+}
+
+void expect_relative(const std::vector<double>& got, const std::vector<double>& want,
+                     double tolerance, double floor, const char* what) {
+  ASSERT_EQ(got.size(), want.size()) << what;
+  for (std::size_t i = 0; i < got.size(); ++i)
+    ASSERT_NEAR(got[i], want[i], tolerance * std::max(std::fabs(want[i]), floor))
+        << what << ' ' << i;
+}
+
+TEST(SmolLM2, SinksMaximaKurtosisAndLossesAgree) {
+  SINKSCOPE_REQUIRE_SHARED(folder, "oracles/smollm2");
+  const std::string path = demo_model();
+  if (path.empty()) GTEST_SKIP() << "needs the demo model: ./dev setup, or SINKSCOPE_DEMO_MODEL";
+  const H5Reference want(folder + "/expected.h5");
+  const auto model = open_model(path);
+  const std::string file = capture(*model, request_for(ids_of_file(folder + "/ids512.txt")));
+  const H5Reference got(file);
+  const auto reader = CaptureReader::open(file);
+  const RunReport run = sink_report(*reader, {"run0"}, {}).runs.front();
+
+  const auto cells = [](const auto& m) {
+    return std::vector<double>(m.data(), m.data() + m.size());
+  };
+  expect_relative(cells(run.attention.with_row0),
+                  want.doubles("/first_token_score_with_row0"), 1e-3, 1e-3, "with row 0");
+  expect_relative(cells(run.attention.without_row0),
+                  want.doubles("/first_token_score_without_row0"), 1e-3, 1e-3, "without row 0");
+
+  const std::vector<double> mass = got.doubles("/run0/attention/key_mass");  // [30, 9, 512]
+  const std::vector<double> gu = want.doubles("/gu_score");                  // [30, 9, 64]
+  for (std::size_t cell = 0; cell < 270; ++cell)
+    for (std::size_t k = 0; k < 64; ++k)
+      ASSERT_NEAR(mass[cell * 512 + k] / static_cast<double>(512 - k), gu[cell * 64 + k],
+                  1e-3 * std::max(gu[cell * 64 + k], 1e-3));
+
+  const std::vector<double> max_abs = want.doubles("/max_abs");
+  const std::vector<std::int64_t> token = want.integers("/max_abs_token"),
+                                  dim = want.integers("/max_abs_dim");
+  ASSERT_EQ(run.residual.max_abs.size(), max_abs.size());
+  for (std::size_t site = 0; site < max_abs.size(); ++site) {
+    const Peak& peak = run.residual.max_abs[site];
+    EXPECT_NEAR(peak.value / max_abs[site], 1, 1e-4) << site;
+    EXPECT_EQ(peak.token, token[site]) << site;
+    EXPECT_EQ(peak.dim, dim[site]) << site;
+  }
+  EXPECT_NEAR(*std::max_element(max_abs.begin(), max_abs.end()), 25804.7, 0.1);
+
+  const std::vector<double> nll = want.doubles("/nll");
+  expect_relative(got.doubles("/run0/logits/loss"), nll, 1e-3, 0.1, "loss");
+  double mean = 0;
+  for (double loss : got.doubles("/run0/logits/loss")) mean += loss / 511;
+  EXPECT_NEAR(mean / 2.9356, 1, 1e-4);
+}
+
+}  // namespace
+}  // namespace sinkscope::test

@@ -190,7 +190,9 @@ ResidualRun residual_sinks(const CaptureReader& reader, const std::string& run,
 
   out.pool.h_avg = mean_over_states(sites, true);
   out.pool.h_avg_rest = mean_over_states(sites, false);
-  report.sorted_dims = leading(sorted_dims(out.pool.h_avg), options.n_sorted_dims);
+  if (out.pool.n_tokens > 0) {
+    report.sorted_dims = leading(sorted_dims(out.pool.h_avg), options.n_sorted_dims);
+  }
   if (out.pool.n_rest > 0) {
     report.sorted_dims_without_first =
         leading(sorted_dims(out.pool.h_avg_rest), options.n_sorted_dims);

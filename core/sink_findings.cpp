@@ -82,22 +82,25 @@ std::string no_massive_sentence(const SinkReport& report) {
   double largest_abs = -1;
   for (const RunReport& r : report.runs) {
     for (std::size_t s = 0; s < r.residual.sites.size(); ++s) {
-      if (r.residual.max_abs[s].value > largest_abs) {
-        largest_abs = r.residual.max_abs[s].value;
+      const Peak& peak = r.residual.max_abs[s];
+      if (peak.token >= 0 && peak.value > largest_abs) {
+        largest_abs = peak.value;
         run = &r;
         site = s;
       }
     }
   }
-  if (largest_abs < 0) return "No massive activation can be looked for: no layer is recorded yet.";
+  const std::string criterion =
+      fmt::format("[{}]", massive_criterion(report.options, first.residual.massive_mode));
+  if (largest_abs < 0) {
+    return "No massive activation can be looked for: there are no such positions. " + criterion;
+  }
   const Peak& peak = run->residual.max_abs[site];
   return fmt::format(
-      "No activation is massive: the largest |h| is {} at {} (token {}, dimension {}), {} times "
-      "the "
-      "median there. [{}]",
-      readable(peak.value), run->residual.sites[site], peak.token, peak.dim,
-      readable(peak.value / run->residual.median_abs[site]),
-      massive_criterion(report.options, run->residual.massive_mode));
+      "No activation is massive{}: the largest |h| is {} at {} (token {}, dimension {}), {} times "
+      "the median there. {}",
+      narrowed_to(report.options.at), readable(peak.value), run->residual.sites[site], peak.token,
+      peak.dim, readable(peak.value / run->residual.median_abs[site]), criterion);
 }
 
 std::string massive_sentence(const SinkReport& report) {

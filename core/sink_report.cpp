@@ -155,7 +155,7 @@ void pool_residual(const ResidualPool& pool, const SinkOptions& options, Residua
     dims.resize(std::min(dims.size(), static_cast<std::size_t>(options.n_sorted_dims)));
     return dims;
   };
-  out.sorted_dims = order(pool.h_avg);
+  if (pool.n_tokens > 0) out.sorted_dims = order(pool.h_avg);
   if (pool.n_rest > 0) out.sorted_dims_without_first = order(pool.h_avg_rest);
   out.first_permille_ratio = first_permille_ratio(pool.h_avg, options.permille);
   out.first_permille_ratio_without_first = first_permille_ratio(pool.h_avg_rest, options.permille);

@@ -28,16 +28,36 @@ const char* const kHelp =
     "A capture is read; a model is run on the prompt (or the built-in text) first, into a "
     "temporary\n"
     "file or, with -o, into a capture that stays.\n\n"
-    "--json keys: schema (sinkscope.sinks/1), conventions, runs [{name, tokens, sink_tokens "
-    "[{token,\n"
-    "text, special, heads, max_score, mean_score}], attention {layers, first_token_score\n"
-    "{with_row0, without_row0}, gu {epsilon, key, queries, score, sink_ratio, cells}, …}, "
-    "residual\n"
-    "{sites, max_abs [{site, value, token, dim}], kurtosis, massive, sorted_dims,\n"
-    "sorted_dims_without_first, first_permille_ratio, sink_dims, …}}], all (mean, sd, min and max "
-    "of\n"
-    "every scalar over the runs, and in how many runs a dimension is a sink). Per-head arrays are\n"
-    "[layer with softmax attention][head]; NaN and infinity are null, with their count.\n"
+    "--json keys: schema (sinkscope.sinks/1), conventions (what every number means, by key), "
+    "model\n"
+    "{name, architecture, fingerprint, n_layers, n_heads, n_kv_heads, d_model}, complete, "
+    "layers_done\n"
+    "and runs_left_out (only where not all is there), findings (sentences), non_finite_values "
+    "(NaN\n"
+    "and infinity are null; this counts them), and:\n"
+    "  runs [{name, title, tokens,\n"
+    "    sink_tokens [{token, text, special, heads, max_score, mean_score, layer, head}],\n"
+    "    attention {layers, first_token_score {with_row0, without_row0, mean_map}, gu {epsilon, "
+    "key,\n"
+    "      queries, score, sink_ratio, cells, cells_above, layer_mean, layer_max,\n"
+    "      layer_share_above}},\n"
+    "    residual {sites, max_abs [{site, value, token, dim}], median_abs, kurtosis "
+    "{pearson_tensor,\n"
+    "      excess_tensor, qualcomm_tensor, uncentered_tensor, pearson_channel_mean,\n"
+    "      pearson_channel_max, pearson_token_mean, qualcomm_token_mean}, massive_mode, massive\n"
+    "      [{site, value, token, text, dim, ratio}], sorted_dims, sorted_dims_without_first,\n"
+    "      first_permille_ratio, first_permille_ratio_without_first, m2, m2_dim, argmax_hit,\n"
+    "      sink_dims, residual_sinks [{dim, sites, site, ratio, argmax_hit, mean, sd}],\n"
+    "      outlier_tensors {names, inf_norm, kurtosis, max_inf_norm, max_ffn_inf_norm,\n"
+    "      max_block_inf_norm, avg_kurtosis, max_kurtosis, max_block_kurtosis}, outlier_features,\n"
+    "      not_computed (what this capture cannot tell), non_finite_recorded}}]\n"
+    "  all {runs, tokens and every number above as {mean, sd, min, max} over the runs (with\n"
+    "    n_sink_tokens and gu.max), runs_with_sink_token, residual: m2, argmax_hit and "
+    "sorted_dims\n"
+    "    over the positions of all runs, m2_over_runs, argmax_hit_over_runs and the like as "
+    "spreads,\n"
+    "    max_inf_norm_of_means, runs_with_sink_dim, runs_with_massive_dim [{dim, runs}]}\n"
+    "Per-head arrays are [layer with softmax attention][head], per-site arrays follow sites.\n"
     "--csv columns: run,quantity,layer,head,site,token,dim,value.\n\n"
     "example: sinkscope sinks RUN.h5 --run all --json";
 
@@ -129,7 +149,7 @@ class TemporaryFolder {
 void print_report(const SinkFlags& flags, const SinkReport& report, const std::string& next,
                   Console& console) {
   if (flags.json) {
-    console.out << sink_report_json(report).dump(2) << '\n';
+    console.out << sink_report_json(report).dump() << '\n';
   } else if (flags.csv) {
     console.out << sink_report_csv(report);
   } else {

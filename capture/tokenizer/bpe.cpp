@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "capture/checkpoint/printable.h"
 #include "core/error.h"
 
 namespace sinkscope {
@@ -20,10 +21,10 @@ BpeModel::BpeModel(const Vocabulary& vocabulary, const std::vector<Merge>& merge
     if (left_id < 0 || right_id < 0 || joined_id < 0)
       throw Error(ErrorKind::corrupt,
                   fmt::format("tokenizer merge {} '{} {}': '{}' is not in the vocabulary", rank,
-                              left, right,
-                              left_id < 0    ? left
-                              : right_id < 0 ? right
-                                             : joined));
+                              printable(left), printable(right),
+                              printable(left_id < 0    ? left
+                                        : right_id < 0 ? right
+                                                       : joined)));
     merges_.insert_or_assign(key(left_id, right_id), Ranked{rank++, joined_id});
   }
   if (!options.byte_fallback) return;

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "capture/checkpoint/gguf_file.h"
+#include "capture/checkpoint/printable.h"
 #include "capture/tokenizer/vocab_tokenizer.h"
 #include "core/error.h"
 
@@ -101,9 +102,9 @@ const SplitRule& split_rule(const GgufFile& file, const std::string& chosen, std
                             key("pre"), hint));
   const SplitRule* rule = find_split_rule(*pre);
   if (rule == nullptr)
-    throw Error(
-        ErrorKind::unsupported,
-        fmt::format("GGUF metadata: {} is '{}', which is not known; {}", key("pre"), *pre, hint));
+    throw Error(ErrorKind::unsupported,
+                fmt::format("GGUF metadata: {} is '{}', which is not known; {}", key("pre"),
+                            printable(*pre), hint));
   spelled = *pre;
   return *rule;
 }
@@ -117,7 +118,7 @@ std::vector<BpeModel::Merge> read_merges(const GgufFile& file) {
     if (space == std::string::npos || space + 1 >= line.size())
       throw Error(ErrorKind::corrupt,
                   fmt::format("GGUF metadata: {}[{}] is '{}', expected two pieces", key("merges"),
-                              merges.size(), line));
+                              merges.size(), printable(line)));
     merges.emplace_back(line.substr(0, space), line.substr(space + 1));
   }
   return merges;
@@ -176,7 +177,7 @@ std::unique_ptr<Tokenizer> open_gguf_tokenizer(const GgufFile& file,
   const char* kind = *model == "bert" ? " (WordPiece)" : *model == "t5" ? " (Unigram)" : "";
   throw Error(ErrorKind::unsupported,
               fmt::format("GGUF metadata: {} is '{}'{}, expected gpt2 or llama; feed token ids",
-                          key("model"), *model, kind));
+                          key("model"), printable(*model), kind));
 }
 
 }  // namespace sinkscope

@@ -5,6 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "capture/checkpoint/printable.h"
 #include "core/error.h"
 
 namespace sinkscope {
@@ -17,12 +18,12 @@ using Json = nlohmann::json;
       type == "Prepend" || type == "Replace" || type == "Metaspace" || type == "Precompiled";
   const bool is_wordpiece =
       type == "BertNormalizer" || type == "BertPreTokenizer" || type == "BertProcessing";
-  throw Error(
-      ErrorKind::unsupported,
-      fmt::format("tokenizer.json: {} {} is not supported{}; feed token ids", component, type,
-                  is_sentencepiece ? " (a SentencePiece-style vocabulary)"
-                  : is_wordpiece   ? " (a WordPiece vocabulary)"
-                                   : ""));
+  throw Error(ErrorKind::unsupported,
+              fmt::format("tokenizer.json: {} {} is not supported{}; feed token ids", component,
+                          printable(type),
+                          is_sentencepiece ? " (a SentencePiece-style vocabulary)"
+                          : is_wordpiece   ? " (a WordPiece vocabulary)"
+                                           : ""));
 }
 
 SplitBehavior read_behavior(const std::string& name) {

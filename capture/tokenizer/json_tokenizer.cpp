@@ -6,6 +6,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "capture/checkpoint/printable.h"
 #include "capture/tokenizer/json_components.h"
 #include "capture/tokenizer/vocab_tokenizer.h"
 #include "core/error.h"
@@ -25,13 +26,15 @@ Json parse_file(const fs::path& path) {
   try {
     return Json::parse(file);
   } catch (const Json::exception& e) {
-    throw Error(ErrorKind::corrupt, fmt::format("'{}' is not JSON: {}", path.string(), e.what()));
+    throw Error(ErrorKind::corrupt,
+                fmt::format("'{}' is not JSON: {}", path.string(), printable(e.what())));
   }
 }
 
 void check_id(int id, const std::string& piece) {
   if (id < 0 || id >= kMaxId)
-    throw Error(ErrorKind::corrupt, fmt::format("tokenizer.json: '{}' has the id {}", piece, id));
+    throw Error(ErrorKind::corrupt,
+                fmt::format("tokenizer.json: '{}' has the id {}", printable(piece), id));
 }
 
 std::vector<std::string> read_vocabulary(const Json& vocabulary) {
@@ -43,7 +46,7 @@ std::vector<std::string> read_vocabulary(const Json& vocabulary) {
     if (i >= pieces.size()) pieces.resize(i + 1);
     if (!pieces[i].empty())
       throw Error(ErrorKind::corrupt, fmt::format("tokenizer.json: '{}' and '{}' share the id {}",
-                                                  pieces[i], piece, id));
+                                                  printable(pieces[i]), printable(piece), id));
     pieces[i] = piece;
   }
   return pieces;
@@ -63,7 +66,7 @@ std::vector<BpeModel::Merge> read_merges(const Json& list) {
     if (space == std::string::npos || line.find(' ', space + 1) != std::string::npos)
       throw Error(ErrorKind::corrupt,
                   fmt::format("tokenizer.json: merge {} is '{}', expected two pieces",
-                              merges.size(), line));
+                              merges.size(), printable(line)));
     merges.emplace_back(line.substr(0, space), line.substr(space + 1));
   }
   return merges;
@@ -75,7 +78,7 @@ void require_plain_bpe(const Json& model) {
     throw Error(ErrorKind::unsupported,
                 fmt::format("tokenizer.json: model {} is not supported, expected BPE; feed token "
                             "ids",
-                            type));
+                            printable(type)));
   for (const char* affix : {"continuing_subword_prefix", "end_of_word_suffix"})
     if (model.contains(affix) && model[affix].is_string() &&
         !model[affix].get<std::string>().empty())
@@ -147,7 +150,7 @@ class JsonReader {
       if (id < 0) continue;
       facts_.warnings.push_back(fmt::format(
           "tokenizer.json: added token '{}' has id {}, the vocabulary says {}, which is used",
-          token.content, token.id, id));
+          printable(token.content), token.id, id));
       token.id = id;
     }
   }
@@ -161,7 +164,8 @@ class JsonReader {
     parts_.options.unk_id = model_id(unknown);
     if (parts_.options.unk_id < 0)
       throw Error(ErrorKind::corrupt,
-                  fmt::format("tokenizer.json: unk_token '{}' is not in the vocabulary", unknown));
+                  fmt::format("tokenizer.json: unk_token '{}' is not in the vocabulary",
+                              printable(unknown)));
   }
 
   // BOS and EOS: a template decides; without one, tokenizer_config.json's flags.
@@ -207,8 +211,8 @@ std::unique_ptr<Tokenizer> open_json_tokenizer(const std::string& json_path) {
   try {
     return JsonReader(json, config).read();
   } catch (const Json::exception& e) {
-    throw Error(ErrorKind::corrupt,
-                fmt::format("'{}' is no tokenizer.json as expected: {}", json_path, e.what()));
+    throw Error(ErrorKind::corrupt, fmt::format("'{}' is no tokenizer.json as expected: {}",
+                                                json_path, printable(e.what())));
   }
 }
 

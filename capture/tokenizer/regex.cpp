@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "capture/checkpoint/printable.h"
 #include "core/error.h"
 
 #define PCRE2_CODE_UNIT_WIDTH 8
@@ -72,7 +73,7 @@ Regex::Regex(const std::string& pattern, Syntax syntax) : compiled_(std::make_un
                                       translated.size(), options, &error, &where, context.get()));
   if (!compiled_->code)
     throw Error(ErrorKind::unsupported, fmt::format("split pattern '{}' is not understood: {}",
-                                                    pattern, pcre2_message(error)));
+                                                    printable(pattern), pcre2_message(error)));
   // Where there is no JIT, pcre2_match interprets: slower, the same matches.
   pcre2_jit_compile(compiled_->code.get(), PCRE2_JIT_COMPLETE);
   compiled_->pattern = pattern;
@@ -93,8 +94,9 @@ void Regex::find_all(std::string_view subject, std::vector<Span>& matches) const
                                scratch.data.get(), scratch.context.get());
     if (rc == PCRE2_ERROR_NOMATCH) return;
     if (rc < 0)
-      throw Error(ErrorKind::unsupported, fmt::format("split pattern '{}' gave up on the text: {}",
-                                                      compiled_->pattern, pcre2_message(rc)));
+      throw Error(ErrorKind::unsupported,
+                  fmt::format("split pattern '{}' gave up on the text: {}",
+                              printable(compiled_->pattern), pcre2_message(rc)));
     const PCRE2_SIZE* ends = pcre2_get_ovector_pointer(scratch.data.get());
     const Span match{static_cast<std::int64_t>(ends[0]), static_cast<std::int64_t>(ends[1])};
     if (match.size() <= 0 && match.begin == last_end) {

@@ -3,6 +3,7 @@
 
 #include <string_view>
 
+#include "capture/checkpoint/printable.h"
 #include "capture/tokenizer/regex.h"
 #include "core/error.h"
 
@@ -33,7 +34,7 @@ class Translator {
 
   [[noreturn]] void refuse(std::string_view what) const {
     throw Error(ErrorKind::unsupported,
-                fmt::format("split pattern '{}': {} is not supported", pattern_, what));
+                fmt::format("split pattern '{}': {} is not supported", printable(pattern_), what));
   }
 
   void copy(std::size_t n) {

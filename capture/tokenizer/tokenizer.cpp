@@ -57,12 +57,23 @@ std::string label(std::string_view bytes) {
   return text;
 }
 
+// A special token as it is spelled, unless that could not be shown as it is.
+std::string special_label(const std::string& spelled) {
+  for (std::int64_t at = 0; at < static_cast<std::int64_t>(spelled.size());) {
+    const Utf8Char c = utf8_at(spelled, at);
+    if (!c.is_valid || (c.code != U' ' && is_invisible(c.code))) return label(spelled);
+    at += c.size;
+  }
+  return spelled;
+}
+
 }  // namespace
 
 std::vector<std::string> Tokenizer::labels(const std::vector<int>& ids) const {
   std::vector<std::string> labels;
   labels.reserve(ids.size());
-  for (const int id : ids) labels.push_back(is_special(id) ? raw_piece(id) : label(bytes(id)));
+  for (const int id : ids)
+    labels.push_back(is_special(id) ? special_label(raw_piece(id)) : label(bytes(id)));
   return labels;
 }
 

@@ -46,7 +46,8 @@ class Tokenizer {
   virtual bool is_special(int id) const = 0;
 
   // One readable label per id: the decoded text where it is whole; spaces, newlines and tabs made
-  // visible (· ↵ ⇥); a part of a character as ⟨E6 88⟩. Special tokens as they are spelled.
+  // visible (· ↵ ⇥); a part of a character as ⟨E6 88⟩. Special tokens as they are spelled. Always
+  // valid UTF-8 without control characters, whatever the file holds.
   std::vector<std::string> labels(const std::vector<int>& ids) const;
   // The joined bytes as text, special tokens as they are spelled, malformed UTF-8 as U+FFFD.
   std::string decode(const std::vector<int>& ids) const;

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "capture/checkpoint/printable.h"
 #include "capture/tokenizer/byte_alphabet.h"
 #include "core/error.h"
 
@@ -155,7 +156,7 @@ Encoding VocabTokenizer::encode(std::string_view text, BosRule bos) const {
       result.bos_positions[1] == 1)
     result.warnings.push_back(fmt::format(
         "2 BOS: tokens 0 and 1 are both {} (id {}); --bos never adds none to those of the text",
-        raw_piece(facts_.bos_id), facts_.bos_id));
+        printable(raw_piece(facts_.bos_id)), facts_.bos_id));
   if (dropped > 0)
     result.warnings.push_back(fmt::format(
         "{} bytes or characters have no token in this vocabulary and were dropped", dropped));

@@ -161,7 +161,6 @@ Dataset Dataset::open_for_writing(const Handle& parent, const std::string& path,
 
 std::int64_t Dataset::offset() const {
   const Call call;
-  if (type_ == ElementType::text) return -1;
   const haddr_t address = H5Dget_offset(handle_.id());
   H5Eclear2(H5E_DEFAULT);
   return address == HADDR_UNDEF ? -1 : static_cast<std::int64_t>(address);

@@ -44,8 +44,8 @@ class Dataset {
   const Handle& handle() const { return handle_; }
   Handle& handle() { return handle_; }
 
-  // Place of a contiguous dataset's first byte in the file; -1 when it has none (chunked, text, or
-  // of no elements).
+  // Place of a contiguous dataset's first byte in the file; -1 when it has none (chunked, of no
+  // elements, or text that was never written).
   std::int64_t offset() const;
 
   // Converts between float types and between integer types. Error{io}.

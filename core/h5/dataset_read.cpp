@@ -4,11 +4,10 @@
 #include <hdf5.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <utility>
 
 #include "core/h5/dataset.h"
-#include "core/h5/object.h"
+#include "core/h5/text_heap.h"
 
 namespace sinkscope::h5 {
 namespace {
@@ -77,18 +76,6 @@ RawId memory_type(ElementType type) {
   return H5T_NATIVE_INT64;
 }
 
-// Memory for texts, bounded: many references to one long text must not fill the machine.
-struct TextBudget {
-  std::int64_t left;
-};
-void* take_text(std::size_t size, void* budget) {
-  auto& left = static_cast<TextBudget*>(budget)->left;
-  if (static_cast<std::int64_t>(size) > left) return nullptr;
-  left -= static_cast<std::int64_t>(size);
-  return std::malloc(size);
-}
-void drop_text(void* text, void*) { std::free(text); }
-
 }  // namespace
 
 Dataset Dataset::open_for_reading(Handle opened, std::string where) {
@@ -108,6 +95,10 @@ void Dataset::check_storage() const {
     throw Error(ErrorKind::unsupported, where_ + ": its values lie in another file; refused");
   }
   const H5D_layout_t layout = H5Pget_layout(creation.id());
+  if (type_ == ElementType::text && layout != H5D_CONTIGUOUS) {
+    throw Error(ErrorKind::unsupported,
+                where_ + ": expected contiguous text, found another layout");
+  }
   if (layout == H5D_CHUNKED) return check_chunks(creation.id());
   if (layout == H5D_VIRTUAL) {
     throw Error(ErrorKind::unsupported, where_ + ": a virtual dataset of other files; refused");
@@ -117,8 +108,8 @@ void Dataset::check_storage() const {
   const std::int64_t expected = n_elements(dims_, where_) * size;
   const auto stored = static_cast<std::int64_t>(H5Dget_storage_size(handle_.id()));
   // Not allocated = all fill value; what such an array may cost is bounded at the read.
-  if (stored == 0 && offset() < 0 && type_ != ElementType::text) return;
-  const std::int64_t begin = type_ == ElementType::text ? 0 : offset();
+  const std::int64_t begin = offset();
+  if (stored == 0 && begin < 0 && type_ != ElementType::text) return;
   const std::int64_t end = file_size(handle_.id(), where_);
   if (stored != expected || stored > end || begin > end - stored) {
     corrupt(where_, fmt::format("expected {} bytes inside the file of {} bytes, found {} at {}",
@@ -127,7 +118,6 @@ void Dataset::check_storage() const {
 }
 
 void Dataset::check_chunks(RawId creation) const {
-  if (type_ == ElementType::text) corrupt(where_, "expected contiguous text, found chunks");
   std::vector<hsize_t> chunk(dims_.size());
   check(H5Pget_chunk(creation, static_cast<int>(chunk.size()), chunk.data()), ErrorKind::corrupt,
         where_);
@@ -203,20 +193,7 @@ std::vector<std::string> Dataset::read_texts() const {
   if (type_ != ElementType::text) corrupt(where_, "expected text, found numbers");
   const std::int64_t n = n_elements(dims_, where_);
   if (n == 0) return {};
-  TextBudget budget{file_size(handle_.id(), where_) + n};
-  const Handle transfer = own(H5Pcreate(H5P_DATASET_XFER), ErrorKind::corrupt, where_);
-  H5Pset_vlen_mem_manager(transfer.id(), take_text, &budget, drop_text, nullptr);
-  const Handle type = own(H5Dget_type(handle_.id()), ErrorKind::corrupt, where_);
-  std::vector<char*> values(static_cast<std::size_t>(n), nullptr);
-  const herr_t status =
-      H5Dread(handle_.id(), type.id(), H5S_ALL, H5S_ALL, transfer.id(), values.data());
-  std::vector<std::string> texts;
-  for (char* value : values) {
-    if (status >= 0) texts.emplace_back(value == nullptr ? "" : value);
-    std::free(value);
-  }
-  check(status, ErrorKind::corrupt, "cannot read " + where_);
-  return texts;
+  return TextHeap(handle_, where_).texts(offset(), n);
 }
 
 }  // namespace sinkscope::h5

@@ -8,6 +8,8 @@
 #include <cstdlib>
 #include <memory>
 
+#include "core/h5/text_heap.h"
+
 namespace sinkscope::h5 {
 namespace {
 
@@ -186,6 +188,8 @@ std::optional<std::string> text_attribute(const Handle& object, const std::strin
     throw Error(ErrorKind::corrupt,
                 fmt::format("{}: attribute {}: expected text, found another type", where, name));
   }
+  TextHeap heap(object, where);
+  if (const auto reference = heap.attribute(object, name)) return heap.text(*reference);
   char* text = nullptr;
   check(H5Aread(attribute.id(), type.id(), &text), ErrorKind::corrupt, what);
   const std::unique_ptr<char, herr_t (*)(void*)> owned(text, H5free_memory);

@@ -29,11 +29,13 @@ CliRun cli(const std::vector<std::string>& args, const std::string& standard_inp
 
 std::string program_path() { return std::string(SINKSCOPE_BINARY_DIR) + "/bin/sinkscope"; }
 
-CliRun program(const std::string& command, const std::string& folder) {
+CliRun shell(const std::string& script, const std::string& folder) {
   const std::string scratch = scratch_folder();
+  const std::string bin = fs::path(program_path()).parent_path().string();
+  write_file(scratch, "script",
+             "PATH=\"" + bin + ":$PATH\"\ncd '" + folder + "'\n" + script + "\n");
   const std::string line =
-      "cd '" + folder + "' && PATH=\"" + fs::path(program_path()).parent_path().string() +
-      ":$PATH\" && sinkscope " + command + " >'" + scratch + "/out' 2>'" + scratch + "/err'";
+      "bash '" + scratch + "/script' >'" + scratch + "/out' 2>'" + scratch + "/err' </dev/null";
   const int status = std::system(line.c_str());
   CliRun run;
   run.code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);

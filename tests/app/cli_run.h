@@ -15,8 +15,8 @@ struct CliRun {
 // Runs the command line inside this process.
 CliRun cli(const std::vector<std::string>& args, const std::string& standard_input = "");
 
-// Runs the built program in a shell, in `folder`; `command` begins behind the word sinkscope.
-CliRun program(const std::string& command, const std::string& folder = ".");
+// Runs a bash script in `folder`, in which `sinkscope` is the built program.
+CliRun shell(const std::string& script, const std::string& folder = ".");
 
 // Path of the built program.
 std::string program_path();

@@ -58,7 +58,7 @@ void run_all(const std::string& document) {
 #ifndef SINKSCOPE_WITH_TORCH
     if (needs_engine(command)) continue;
 #endif
-    const test::CliRun run = test::program(with_model(command), folder);
+    const test::CliRun run = test::shell("sinkscope " + with_model(command), folder);
     EXPECT_EQ(run.code, 0) << "sinkscope " << command << "\n" << run.err;
     EXPECT_FALSE(run.out.empty() && command.find("-o") == std::string::npos) << command;
   }

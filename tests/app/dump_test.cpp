@@ -117,7 +117,7 @@ TEST_F(DumpTest, AFailureLeavesNoFile) {
 TEST_F(DumpTest, WhatIsNotRecordedIsNamed) {
   for (const char* hook : {"blocks.0.attn.hook_q", "hook_nothing", "attention/nothing", "attention",
                            "blocks.7.hook_resid_post", "../run1/attention/key_mass"}) {
-    const CliRun run = cli({"dump", path, hook});
+    const CliRun run = cli({"dump", path, hook, "-q"});
     EXPECT_EQ(run.code, kExitCorrupt) << hook << run.err;
     EXPECT_EQ(test::n_lines(run.err), 1) << run.err;
     EXPECT_THAT(run.err, HasSubstr(hook));

@@ -16,12 +16,10 @@ using ::testing::Not;
 // The loader writes a line for each file it maps, libraries opened at run time included.
 std::string loader_log(const std::string& command) {
   const std::string folder = test::scratch_folder();
-  const test::CliRun run = test::program(
-      "--version >/dev/null && LD_DEBUG=files LD_DEBUG_OUTPUT=loader sinkscope " + command, folder);
+  const test::CliRun run =
+      test::shell("LD_DEBUG=files LD_DEBUG_OUTPUT=loader sinkscope " + command, folder);
   EXPECT_EQ(run.code, 0) << command << "\n" << run.err;
-  test::write_file(folder, "cat.sh", "cat loader.*\n");
-  const test::CliRun log = test::program("--version >/dev/null && sh cat.sh", folder);
-  return log.out;
+  return test::shell("cat loader.*", folder).out;
 }
 
 void expect_no_torch(const std::string& command) {

@@ -100,9 +100,8 @@ const std::string kPlanted = std::string(SINKSCOPE_SOURCE_DIR) + "/sample_data/p
 
 // TMPDIR is where the program puts what nobody asked to keep.
 CliRun sinks_of_planted(const std::string& folder, const std::string& more) {
-  return test::program("--version >/dev/null; mkdir -p tmp && TMPDIR=$PWD/tmp sinkscope sinks '" +
-                           kPlanted + "' --threads 1 " + more,
-                       folder);
+  return test::shell(
+      "mkdir tmp; TMPDIR=$PWD/tmp sinkscope sinks '" + kPlanted + "' --threads 1 " + more, folder);
 }
 
 TEST_F(SinksTest, AModelIsRunOnTheBuiltInTextAndLeavesNothing) {

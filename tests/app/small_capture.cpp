@@ -65,8 +65,8 @@ CaptureLayout layout() {
 // What the writer cannot know by itself.
 bool is_measured(const std::string& path) {
   const auto leaf = path.substr(path.rfind('/') + 1);
-  static const std::vector<std::string> known = {"layers",         "visible",       "sites",
-                                                 "pattern_layers", "pattern_heads", "pattern_rows"};
+  static const std::vector<std::string> known = {"layers", "sites", "pattern_layers",
+                                                 "pattern_heads", "pattern_rows"};
   const bool in_group = path.starts_with("attention/") || path.starts_with("residual/") ||
                         path.starts_with("stats/") || path.starts_with("logits/") ||
                         path.starts_with("taps/");
@@ -97,8 +97,12 @@ void fill(CaptureWriter& writer, int run, const DatasetSpec& spec) {
     const std::vector<double> doubles(values.begin(), values.end());
     writer.write(run, spec.path, start, spec.dims, doubles.data());
   } else {
-    const std::vector<std::int32_t> zeros(values.size(), 0);
-    writer.write(run, spec.path, start, spec.dims, zeros.data());
+    std::vector<std::int32_t> indices(values.size(), 0);
+    if (spec.path == "attention/visible")
+      for (std::size_t i = 0; i < indices.size(); ++i)
+        indices[i] =
+            static_cast<std::int32_t>(spec.dims[1] - static_cast<std::int64_t>(i) % spec.dims[1]);
+    writer.write(run, spec.path, start, spec.dims, indices.data());
   }
 }
 

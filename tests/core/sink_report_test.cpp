@@ -175,6 +175,17 @@ TEST(SinkReport, FindingsSayWhenThereIsNothing) {
                   HasSubstr("No dimension is a residual sink: the largest, 5, is 46 times")));
 }
 
+TEST(SinkReport, FindingsSayWhenNoPositionMatches) {
+  const SinkOptions nobody{.at = PositionFilter::parse("ids:900-901")};
+  const SinkReport report = sink_report(one_run(), {}, nobody);
+  const std::vector<std::string> findings = sink_findings(report);
+  EXPECT_THAT(findings[1], HasSubstr("No massive activation can be looked for"));
+  EXPECT_THAT(findings[2], HasSubstr("No residual sink can be looked for"));
+  EXPECT_TRUE(report.runs[0].residual.sorted_dims.empty());
+  EXPECT_TRUE(sink_report_json(report)["runs"][0]["residual"]["max_abs"][0]["value"].is_null());
+  EXPECT_FALSE(sink_report_text(report).empty());
+}
+
 TEST(SinkReport, CsvIsOneTableWithOneNumberARow) {
   const std::string csv = sink_report_csv(sink_report(one_run(), {}, {}));
   std::istringstream lines(csv);

@@ -79,13 +79,13 @@ TEST(FieldCases, FC28_SentencePieceLabelsAreReadable) {
 TEST(Tokenizer, LabelsShowWhatCannotBeSeen) {
   test::FakeGguf file = test::tiny_sentencepiece();
   file.set("tokenizer.ggml.tokens",
-           std::vector<std::string>{"<unk>", "<s>", "</s>", "<0x0D>", "<0x1B>", "▁", "\t\n",
+           std::vector<std::string>{"<unk>", "<s>", "<\x1B\xFF s>", "<0x0D>", "<0x1B>", "▁", "\t\n",
                                     "\u200Bx", "👨\u200D👩", "\u00A0", "\u007F", "x", "y"});
   file.set("tokenizer.ggml.token_type",
            std::vector<std::int64_t>{2, 3, 3, 6, 6, 1, 1, 1, 1, 1, 1, 1, 1});
-  EXPECT_THAT(open_gguf_tokenizer(file)->labels({1, 3, 4, 5, 6, 7, 8, 9, 10, 11, 99, -1}),
-              ElementsAre("<s>", "␍", "␛", "·", "⇥↵", "⟨U+200B⟩x", "👨\u200D👩", "⟨U+00A0⟩", "␡", "x",
-                          "", ""));
+  EXPECT_THAT(open_gguf_tokenizer(file)->labels({1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 99, -1}),
+              ElementsAre("<s>", "<␛⟨FF⟩·s>", "␍", "␛", "·", "⇥↵", "⟨U+200B⟩x", "👨\u200D👩",
+                          "⟨U+00A0⟩", "␡", "x", "", ""));
 }
 
 // A safetensors folder as far as a tokenizer cares.

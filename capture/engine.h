@@ -49,7 +49,9 @@ struct CaptureRequest {
 struct CaptureSummary {
   double mean_loss = 0;  // over all runs and scored positions; NaN without a head
   std::int64_t n_tokens = 0;
-  double load_seconds = 0, forward_seconds = 0, write_seconds = 0;
+  double load_seconds = 0;     // the forward pass waited for weights
+  double forward_seconds = 0;  // from the first weight read to the last byte handed to the system
+  double write_seconds = 0;    // the writer thread was busy, mostly beside the forward pass
   std::string device;
 };
 
@@ -70,6 +72,9 @@ class Engine {
 
   // Resolves "auto" and checks that the device is there: Error{device} in one sentence otherwise.
   virtual std::string resolve_device(const std::string& request) const = 0;
+
+  // Which body will compute attention, and with which instructions: "fused (avx512)", "reference".
+  virtual std::string kernel(const CaptureRequest& request) const = 0;
 
   // Runs the model over the request's prompts, layer-major, and fills `writer` (made from
   // plan_capture's layout of the same request). Does not call finish(). Canceled: nullopt, whole

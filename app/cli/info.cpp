@@ -20,7 +20,9 @@ const char* const kHelp =
     "qk}, head (tied, untied, none), parameters, tensors, bytes, dtypes [{dtype, tensors, "
     "elements,\n"
     "bytes, readable}], tokenizer {name, vocab_size, bos_id, bos_piece, adds_bos} or null with\n"
-    "tokenizer_reason, warnings, obstacles (why it cannot be run; empty: it can).\n"
+    "tokenizer_reason, warnings, obstacles (why it cannot be run; empty: it can). rope, windows, "
+    "norm\n"
+    "and head are null for a family that is not known here; sizes not given are 0.\n"
     "--arch-json keys: schema (sinkscope.arch/1), conventions, spec (the architecture as data), "
     "roles\n"
     "(which tensor plays which role; lists have one entry a layer).";

@@ -105,6 +105,10 @@ std::string tokenizer_text(const ModelCard& card) {
   return fmt::format("{}, {} tokens, {}", card.tokenizer, format_count(card.tokenizer_vocab), bos);
 }
 
+const char* head_name(const ArchSpec& spec) {
+  return !spec.has_head ? "none" : spec.tied ? "tied" : "untied";
+}
+
 const char* norm_kind_name(NormKind kind) { return kind == NormKind::rms ? "rms" : "layer_norm"; }
 
 }  // namespace
@@ -114,6 +118,7 @@ ModelCard model_card(const ModelFiles& model) {
   card.spec = model.spec();
   card.container = model.container();
   card.path = model.path();
+  card.is_known_family = model.has(Role::q, 0);
   card.head_dim_source = head_dim_source(model);
   card.warnings = model.warnings();
   card.obstacles = model.obstacles();
@@ -128,27 +133,34 @@ std::string card_text(const ModelCard& card) {
   const auto row = [&](const char* name, const std::string& value) {
     text += fmt::format("  {:<12} {}\n", name, value);
   };
+  // Sizes that the config of an unknown family did not give are 0.
+  const auto row_if = [&](std::int64_t size, const char* name, const std::string& value) {
+    if (size > 0) row(name, value);
+  };
   text += fmt::format("{}\n", spec.name.empty() ? card.path : spec.name);
   row("family", spec.architecture.empty() ? "unknown" : spec.architecture);
   row("container",
       fmt::format("{}, {} tensors, {}", card.container == Container::gguf ? "GGUF" : "safetensors",
                   format_count(card.n_tensors), format_bytes(card.n_bytes)));
   row("parameters", format_count(card.n_parameters));
-  row("layers", fmt::format("{}", spec.n_layers));
-  row("heads", fmt::format("{} query, {} key/value, head_dim {} ({})", spec.n_heads,
-                           spec.n_kv_heads, spec.head_dim,
-                           card.head_dim_source == "config" ? "from the config" : "inferred"));
-  row("width", fmt::format("d_model {}, mlp {}", spec.d_model, spec.d_mlp));
-  row("vocabulary", format_count(spec.vocab_size));
-  row("context", format_count(spec.n_ctx));
-  row("rope", rope_text(spec.rope));
-  row("attention", window_text(spec.window));
-  row("norm",
-      fmt::format("{}, eps {}{}{}", norm_kind_name(spec.norm_kind), spec.norm_eps,
-                  spec.norm_offset != 0 ? fmt::format(", gain = stored + {}", spec.norm_offset)
-                                        : std::string(),
-                  spec.qk_norm == QkNorm::per_head ? ", q and k normed per head" : ""));
-  row("head", head_text(spec));
+  row_if(spec.n_layers, "layers", fmt::format("{}", spec.n_layers));
+  row_if(spec.n_heads, "heads",
+         fmt::format("{} query, {} key/value, head_dim {} ({})", spec.n_heads, spec.n_kv_heads,
+                     spec.head_dim,
+                     card.head_dim_source == "config" ? "from the config" : "inferred"));
+  row_if(spec.d_model, "width", fmt::format("d_model {}, mlp {}", spec.d_model, spec.d_mlp));
+  row_if(spec.vocab_size, "vocabulary", format_count(spec.vocab_size));
+  row_if(spec.n_ctx, "context", format_count(spec.n_ctx));
+  if (card.is_known_family) {
+    row("rope", rope_text(spec.rope));
+    row("attention", window_text(spec.window));
+    row("norm",
+        fmt::format("{}, eps {}{}{}", norm_kind_name(spec.norm_kind), spec.norm_eps,
+                    spec.norm_offset != 0 ? fmt::format(", gain = stored + {}", spec.norm_offset)
+                                          : std::string(),
+                    spec.qk_norm == QkNorm::per_head ? ", q and k normed per head" : ""));
+    row("head", head_text(spec));
+  }
   row("tokenizer", tokenizer_text(card));
   text += "\n";
   for (const DtypeRow& dtype : card.dtypes)
@@ -172,6 +184,17 @@ nlohmann::ordered_json card_json(const ModelCard& card) {
                      {"bos_id", card.bos_id < 0 ? Json(nullptr) : Json(card.bos_id)},
                      {"bos_piece", card.bos_piece},
                      {"adds_bos", card.adds_bos}};
+  Json rope = nullptr, norm = nullptr;
+  if (card.is_known_family) {
+    rope = Json{{"rotary_dim", spec.rope.rotary_dim},
+                {"theta", spec.rope.theta},
+                {"scaling", to_string(spec.rope.scaling)},
+                {"factor", spec.rope.factor}};
+    norm = Json{{"kind", norm_kind_name(spec.norm_kind)},
+                {"eps", spec.norm_eps},
+                {"offset", spec.norm_offset},
+                {"qk", spec.qk_norm == QkNorm::per_head ? "per_head" : "none"}};
+  }
   Json dtypes = Json::array();
   for (const DtypeRow& row : card.dtypes)
     dtypes.push_back({{"dtype", row.dtype},
@@ -197,20 +220,10 @@ nlohmann::ordered_json card_json(const ModelCard& card) {
               {"d_mlp", spec.d_mlp},
               {"vocab_size", spec.vocab_size},
               {"n_ctx", spec.n_ctx},
-              {"rope",
-               {{"rotary_dim", spec.rope.rotary_dim},
-                {"theta", spec.rope.theta},
-                {"scaling", to_string(spec.rope.scaling)},
-                {"factor", spec.rope.factor}}},
-              {"windows", spec.window},
-              {"norm",
-               {{"kind", norm_kind_name(spec.norm_kind)},
-                {"eps", spec.norm_eps},
-                {"offset", spec.norm_offset},
-                {"qk", spec.qk_norm == QkNorm::per_head ? "per_head" : "none"}}},
-              {"head", !spec.has_head ? "none"
-                       : spec.tied    ? "tied"
-                                      : "untied"},
+              {"rope", rope},
+              {"windows", card.is_known_family ? Json(spec.window) : Json(nullptr)},
+              {"norm", norm},
+              {"head", card.is_known_family ? Json(head_name(spec)) : Json(nullptr)},
               {"parameters", card.n_parameters},
               {"tensors", card.n_tensors},
               {"bytes", card.n_bytes},

@@ -23,6 +23,9 @@ struct ModelCard {
   ArchSpec spec;
   Container container = Container::safetensors;
   std::string path;
+  // The family is one this program knows. Where not, spec's details are defaults: they are not
+  // shown.
+  bool is_known_family = false;
   std::string head_dim_source;   // "config", "inferred"
   std::vector<DtypeRow> dtypes;  // most bytes first
   std::int64_t n_tensors = 0, n_parameters = 0, n_bytes = 0;

@@ -79,6 +79,7 @@ std::optional<CaptureSummary> record_to_file(const ModelFiles& model, const Capt
   Engine& engine = load_engine();
   layout.provenance.device = engine.resolve_device(request.device);
   layout.provenance.torch = engine.torch_version();
+  layout.provenance.kernel = engine.kernel(request);
   StopSignals signals;
   Progress progress;
   Outcome outcome;

@@ -7,14 +7,9 @@
 #include <stop_token>
 #include <vector>
 
-namespace sinkscope {
+#include "capture/record/tile_geometry.h"
 
-// How attention is cut: whole kv groups × rows of queries, at most 32 MiB of scores, heads split
-// before rows; all heads of a row tile come before the next rows. Follows from the shapes alone, never from free memory, and is recorded.
-struct TileGeometry {
-  int heads = 0, rows = 0;
-};
-TileGeometry tile_geometry(int seq_len, int n_heads, int n_kv_heads);
+namespace sinkscope {
 
 // Everything that attention statistics hold for one layer and run; see core/FORMAT.md for formulas.
 // Per-row arrays [H, T]; key_mass [H, T] in double until written.

@@ -7,7 +7,6 @@
 
 #include "capture/model/attention.h"
 #include "capture/model/attention_rows.h"
-#include "core/capture_layout.h"
 
 // LibTorch's BLAS carries the Fortran interface; where a build hides it, ATen's own product serves.
 extern "C" __attribute__((weak)) void sgemm_(const char* trans_a, const char* trans_b,
@@ -20,7 +19,6 @@ namespace sinkscope {
 namespace {
 
 constexpr int kBlockRows = 64;
-constexpr std::int64_t kTileBytes = std::int64_t{32} << 20;
 
 // A row-major matrix somewhere in memory.
 struct Rows {
@@ -167,29 +165,6 @@ void value_norms(const AttentionCall& call, const Shape& s, AttentionStats& stat
 }
 
 }  // namespace
-
-TileGeometry tile_geometry(int seq_len, int n_heads, int n_kv_heads) {
-  const int group = n_heads / n_kv_heads;
-  const auto bytes = [&](int heads, int rows) { return std::int64_t{4} * heads * rows * seq_len; };
-  TileGeometry tile{group, seq_len};
-  for (int groups = n_kv_heads; groups > 1; --groups) {
-    if (bytes(groups * group, seq_len) <= kTileBytes) {
-      tile.heads = groups * group;
-      return tile;
-    }
-  }
-  if (bytes(group, seq_len) <= kTileBytes) return tile;
-  // Rows in whole chunks of a recorded map where that fits, else in powers of two.
-  const int chunk = pattern_chunk_side(seq_len, n_heads);
-  const std::int64_t fit = std::max<std::int64_t>(1, kTileBytes / bytes(group, 1));
-  if (fit >= chunk) {
-    tile.rows = static_cast<int>(fit / chunk * chunk);
-  } else {
-    tile.rows = 1;
-    while (tile.rows * 2 <= fit) tile.rows *= 2;
-  }
-  return tile;
-}
 
 AttentionStats::AttentionStats(int heads, int kv_heads, int tokens)
     : n_heads(heads), n_kv_heads(kv_heads), seq_len(tokens), window_side(std::min(tokens, 64)),

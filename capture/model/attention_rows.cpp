@@ -6,6 +6,8 @@
 
 namespace sinkscope {
 
+Isa kernel_isa() { return best_isa(); }
+
 void attention_rows(const AttentionBlock& block, const AttentionRowStats& stats, float* key_mass) {
   SINKSCOPE_BY_ISA(attention_rows, block, stats, key_mass);
 }

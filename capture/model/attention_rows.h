@@ -3,6 +3,8 @@
 
 #include <cstdint>
 
+#include "capture/model/isa.h"
+
 namespace sinkscope {
 
 // Turns a block of attention scores into probabilities and, in the same sweep, into the statistics
@@ -31,6 +33,9 @@ struct AttentionRowStats {
   float *lse, *entropy, *max_prob, *logit_max, *logit_gap, *distance, *first4, *last8,
       *out_norm_sum;
 };
+
+// The instruction set that the functions below run with on this machine.
+Isa kernel_isa();
 
 // Softmax in place plus statistics. `key_mass` [n_keys] receives the column sums of this block
 // (added to what is there). Causal: row r sees keys max(0, i − window + 1) … i, i = query_begin + r.

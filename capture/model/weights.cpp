@@ -4,6 +4,7 @@
 #include <c10/core/InferenceMode.h>
 
 #include <algorithm>
+#include <chrono>
 #include <numeric>
 
 namespace sinkscope {
@@ -95,8 +96,10 @@ std::shared_ptr<const LayerWeights> WeightStore::layer(int layer) {
   } else {
     prefetch(layer);
     auto node = pending_.extract(layer);
+    const auto begin = std::chrono::steady_clock::now();
     weights = node.mapped().get();
-    bytes_read_ += weights->n_bytes;
+    seconds_waited_ +=
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
     if (kept_bytes_ + weights->n_bytes <= keep_bytes_) {
       kept_[layer] = weights;
       kept_bytes_ += weights->n_bytes;

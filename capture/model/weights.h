@@ -40,7 +40,8 @@ class WeightStore {
   // Starts reading a block without waiting for it.
   void prefetch(int layer);
 
-  std::int64_t bytes_read() const { return bytes_read_; }
+  // Seconds that layer() had to wait for the reading thread.
+  double seconds_waited() const { return seconds_waited_; }
 
  private:
   std::shared_ptr<const LayerWeights> read(int layer);
@@ -48,7 +49,8 @@ class WeightStore {
   const ModelFiles& model_;
   at::Device device_;
   at::ScalarType dtype_;
-  std::int64_t keep_bytes_, kept_bytes_ = 0, bytes_read_ = 0;
+  std::int64_t keep_bytes_, kept_bytes_ = 0;
+  double seconds_waited_ = 0;
   std::map<int, std::shared_ptr<const LayerWeights>> kept_;
   std::map<int, std::future<std::shared_ptr<const LayerWeights>>> pending_;
 };

@@ -6,6 +6,7 @@
 
 #include "capture/engine.h"
 #include "capture/record/site.h"
+#include "capture/record/tile_geometry.h"
 #include "core/error.h"
 
 namespace sinkscope {
@@ -157,6 +158,7 @@ CaptureLayout plan_capture(const ModelFiles& model, const CaptureRequest& reques
   layout.logits_full = request.record.logits;
   layout.top_k = std::min(request.top_k, spec.vocab_size);
   layout.provenance.dtype = request.dtype == RunDtype::float32 ? "float32" : "bfloat16";
+  layout.provenance.tile = describe_tiles(request.runs, spec.n_heads, spec.n_kv_heads);
   layout.provenance.threads = request.threads;
   layout.provenance.command = request.command;
   return layout;

@@ -15,7 +15,9 @@
 #include <new>
 #include <thread>
 
+#include "capture/model/attention_rows.h"
 #include "capture/model/forward.h"
+#include "capture/model/isa.h"
 #include "capture/model/weights.h"
 #include "capture/record/recorder.h"
 #include "capture/run/device.h"
@@ -60,6 +62,20 @@ std::vector<std::pair<int, int>> prompt_groups(const CaptureRequest& request, in
   return groups;
 }
 
+AttentionBody body_of(const CaptureRequest& request, at::Device device) {
+  const bool fused = request.kernel != "reference" && device.is_cpu();
+  return fused ? AttentionBody::fused : AttentionBody::reference;
+}
+
+const char* name_of(Isa isa) {
+  switch (isa) {
+    case Isa::avx512: return "avx512";
+    case Isa::avx2: return "avx2";
+    case Isa::base: break;
+  }
+  return "baseline";
+}
+
 // One capture from start to end; the engine keeps nothing between captures.
 class Run {
  public:
@@ -81,6 +97,7 @@ class Run {
       if (!run_group(first, last)) return finish_canceled();
     job_.progress.stage = Stage::closing;
     queue_.drain();
+    summary_.load_seconds = weights_.seconds_waited();
     summary_.forward_seconds = seconds_since(begin);
     summary_.write_seconds = queue_.seconds();
     summary_.mean_loss = scored_ > 0 ? loss_sum_ / static_cast<double>(scored_)
@@ -137,13 +154,9 @@ class Run {
     p.rotary = rotary_table(
         rope_frequencies(spec_.rope, spec_.n_ctx, input.seq_len(), divisors_), input.seq_len(),
         device_);
-    p.recorder = std::make_unique<RunRecorder>(layout_, r, queue_, pool_, body(), job_.stop);
+    p.recorder = std::make_unique<RunRecorder>(layout_, r, queue_, pool_,
+                                               body_of(request_, device_), job_.stop);
     return p;
-  }
-
-  AttentionBody body() const {
-    if (request_.kernel == "reference") return AttentionBody::reference;
-    return device_.is_cpu() ? AttentionBody::fused : AttentionBody::reference;
   }
 
   bool finish_group(std::vector<PromptState>& prompts) {
@@ -214,6 +227,14 @@ class TorchEngine : public Engine {
 
   std::string resolve_device(const std::string& request) const override {
     return translated([&] { return sinkscope::resolve_device(request).str(); });
+  }
+
+  std::string kernel(const CaptureRequest& request) const override {
+    return translated([&]() -> std::string {
+      const at::Device device = sinkscope::resolve_device(request.device);
+      if (body_of(request, device) == AttentionBody::reference) return "reference";
+      return fmt::format("fused ({})", name_of(kernel_isa()));
+    });
   }
 
   std::optional<CaptureSummary> capture(const ModelFiles& model, const CaptureRequest& request,

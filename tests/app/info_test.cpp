@@ -84,7 +84,11 @@ TEST(Info, AModelThatCannotBeRunIsStillDescribed) {
   const CliRun run = cli({"info", model});
   EXPECT_EQ(run.code, 0) << run.err;
   EXPECT_THAT(run.out, HasSubstr("cannot be run: "));
-  EXPECT_FALSE(nlohmann::json::parse(cli({"info", model, "--json"}).out)["obstacles"].empty());
+  const auto json = nlohmann::json::parse(cli({"info", model, "--json"}).out);
+  EXPECT_FALSE(json["obstacles"].empty());
+  // What is not known is not made up from defaults.
+  EXPECT_TRUE(json["norm"].is_null() && json["rope"].is_null() && json["head"].is_null());
+  EXPECT_THAT(run.out, ::testing::Not(HasSubstr("tied")));
 }
 
 TEST(Look, AModelWithoutAVerbIsDescribedWithTheNextCommand) {

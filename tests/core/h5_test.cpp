@@ -4,8 +4,11 @@
 #include <gtest/gtest.h>
 #include <hdf5.h>
 
-#include <filesystem>
+#include <cmath>
+#include <fstream>
 #include <functional>
+#include <iterator>
+#include <random>
 
 #include "core/capture_reader.h"
 #include "core/error.h"
@@ -242,6 +245,81 @@ TEST(HostileCapture, UnknownFiltersAreNotLoaded) {
   });
   EXPECT_THAT(refusal(path, ErrorKind::unsupported, "attention/key_mass"),
               HasSubstr("expected deflate, shuffle or fletcher32, found filter 6"));
+}
+
+TEST(HostileCapture, TextsMustLieInTheirHeap) {
+  // A stored text is its length, the heap's address and its index there; each in turn is a lie.
+  struct Lie {
+    int offset;
+    std::uint32_t value;
+    const char* says;
+  };
+  for (const Lie& lie :
+       {Lie{0, 25, "a text of 25 bytes is not in the heap"}, Lie{12, 60'000, "is not in the heap"},
+        Lie{4, 0x7ffffff0, "expected 16 bytes at 2147483632"},
+        Lie{4, 96, "expected a heap of texts at 96"}}) {
+    std::int64_t offset = 0;
+    const std::string path = tampered([&](hid_t file) {
+      const hid_t sites = H5Dopen2(file, "/run0/residual/sites", H5P_DEFAULT);
+      offset = static_cast<std::int64_t>(H5Dget_offset(sites));
+      H5Dclose(sites);
+    });
+    std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
+    file.seekp(offset + 16 + lie.offset);
+    file.write(reinterpret_cast<const char*>(&lie.value), 4);
+    file.close();
+    const Error error =
+        error_of([&] { CaptureReader::open(path)->read_texts("run0", "residual/sites"); });
+    EXPECT_EQ(error.kind(), ErrorKind::corrupt);
+    EXPECT_THAT(error.what(), HasSubstr("run0/residual/sites: "));
+    EXPECT_THAT(error.what(), HasSubstr(lie.says));
+  }
+}
+
+// Reads everything below a group; errors are fine, crashes are not.
+void read_all(const CaptureReader& reader, const std::string& run, const std::string& group,
+              int depth) {
+  if (depth > 5) return;
+  try {
+    for (const std::string& name : reader.children(run, group)) {
+      const std::string path = group.empty() ? name : group + "/" + name;
+      try {
+        if (!reader.is_dataset(run, path)) {
+          read_all(reader, run, path, depth + 1);
+        } else if (reader.type(run, path) == ElementType::text) {
+          reader.read_texts(run, path);
+        } else {
+          reader.read_f64(run, path);
+        }
+      } catch (const Error&) {
+      }
+    }
+  } catch (const Error&) {
+  }
+}
+
+TEST(HostileCapture, DamagedBytesAreErrorsAtWorst) {
+  const std::string folder = test::scratch_folder();
+  test::write_sample_capture(folder + "/good.h5");
+  std::ifstream in(folder + "/good.h5", std::ios::binary);
+  const std::string good((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
+  int n_opened = 0;
+  for (unsigned seed = 0; seed < 60; ++seed) {
+    std::mt19937 random(seed);
+    std::string bad = good;
+    for (unsigned n = 1 + random() % 8; n > 0; --n) {
+      bad[random() % bad.size()] = static_cast<char>(random());
+    }
+    const std::string path = folder + "/bad" + std::to_string(seed) + ".h5";
+    std::ofstream(path, std::ios::binary) << bad;
+    try {
+      const auto reader = CaptureReader::open(path);
+      ++n_opened;
+      for (const std::string& run : reader->runs()) read_all(*reader, run, "", 0);
+    } catch (const Error&) {
+    }
+  }
+  EXPECT_GT(n_opened, 30);
 }
 
 TEST(HostileCapture, HeadersMustMakeSense) {

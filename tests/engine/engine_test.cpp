@@ -13,6 +13,7 @@
 #include "tests/engine/captured.h"
 #include "tests/support/h5_reference.h"
 #include "tests/support/shared_files.h"
+#include "tests/support/tiny_folder.h"
 
 namespace sinkscope::test {
 namespace {
@@ -133,7 +134,8 @@ TEST(Engine, RecordsChosenHeadsRowsAndLayers) {
                 (all[(H + 2) * 90000 + i] + all[(H + 3) * 90000 + i]) / 2, 1e-7);
 }
 
-TEST(Engine, SitesByNameAreRecorded) {
+// FC-47: the tap is picked by name: the down projection's input is a site of its own.
+TEST(FieldCases, FC47_TheInputOfTheDownProjectionIsASiteByName) {
   SINKSCOPE_REQUIRE_SHARED(folder, "oracles/qwen2");
   const auto model = open_model(folder);
   CaptureRequest request = request_for(some_ids(7, 157));
@@ -152,6 +154,85 @@ TEST(Engine, SitesByNameAreRecorded) {
     EXPECT_EQ(e.kind(), ErrorKind::invalid_argument);
     EXPECT_THAT(e.what(), HasSubstr("hook_nonsense"));
   }
+}
+
+// FC-40: GGUF in, one map for each (layer, query head) out. FC-30: the path is said in the engine's
+// words and the maps are explicit whichever body is asked for.
+TEST(FieldCases, FC30_FC40_GgufGivesAMapForEveryQueryHeadAndThePathIsSaid) {
+  SINKSCOPE_REQUIRE_SHARED(path, "data/models/stories260Ktok512.gguf");
+  const auto model = open_model(path);
+  CaptureRequest request = request_for(some_ids(19, 512));
+  request.record.maps = true;
+  for (const char* kernel : {"auto", "fused", "reference"}) {
+    request.kernel = kernel;
+    EXPECT_THAT(engine().kernel(request),
+                ::testing::StartsWith(std::string(kernel) == "reference" ? "reference" : "fused"));
+    const H5Reference file(capture(*model, request));
+    ASSERT_EQ(file.dims("/run0/attention/pattern"), (std::vector<std::int64_t>{5, 8, 19, 19}));
+    const std::vector<float> p = file.floats("/run0/attention/pattern");
+    for (std::size_t row = 0; row < 5 * 8 * 19; ++row) {
+      double mass = 0;
+      for (std::size_t j = 0; j < 19; ++j) mass += p[row * 19 + j];
+      ASSERT_NEAR(mass, 1, 1e-6) << kernel << ' ' << row;
+    }
+  }
+}
+
+// FC-38: maps of windowed layers stay T×T; what the window hides is exactly zero.
+TEST(FieldCases, FC38_WindowMapsStayWholeWithTheHiddenPartZero) {
+  SINKSCOPE_REQUIRE_SHARED(folder, "oracles/mistral");
+  const auto model = open_model(folder);
+  const int window = model->spec().window.front();
+  ASSERT_EQ(window, 7);
+  CaptureRequest request = request_for(some_ids(300, 157));
+  request.record.maps = true;
+  const H5Reference file(capture(*model, request));
+  const std::vector<float> p = file.floats("/run0/attention/pattern");  // [L, H, 300, 300]
+  const std::size_t maps = p.size() / 90000;
+  for (std::size_t m = 0; m < maps; ++m) {
+    for (int i = 0; i < 300; ++i) {
+      double mass = 0;
+      for (int j = 0; j < 300; ++j) {
+        const float x = p[m * 90000 + static_cast<std::size_t>(i * 300 + j)];
+        if (j > i || j <= i - window) ASSERT_EQ(x, 0) << i << ' ' << j;
+        mass += x;
+      }
+      ASSERT_NEAR(mass, 1, 1e-6);
+    }
+  }
+  const std::vector<std::int64_t> visible = file.integers("/run0/attention/visible");
+  EXPECT_EQ(visible[0], 7);
+  EXPECT_EQ(visible[299], 1);
+}
+
+// FC-44: values that float16 cannot hold (60,000 + 10,000; 264,192) arrive as they are.
+// FC-43: the raw checkpoint, nothing folded or centered: the first state is the embedding row.
+TEST(FieldCases, FC43_FC44_RawValuesBeyondFloat16ArriveUnchanged) {
+  TinyFolder folder = tiny_folder("llama");
+  TinyTensor& rows = folder.tensors.at("model.embed_tokens.weight");  // [32, 8]
+  rows.values[3 * 8 + 5] = 264192;
+  rows.values[3 * 8 + 6] = 60000 + 10000;
+  const auto model = open_model(folder.write(scratch_folder()));
+  const H5Reference file(capture(*model, request_for({3, 1, 3, 7})));
+  const std::vector<float> stream = file.floats("/run0/residual/stream");  // [5, 4, 8]
+  for (std::size_t d = 0; d < 8; ++d) EXPECT_EQ(stream[d], rows.values[3 * 8 + d]) << d;
+  const std::vector<double> max_abs =
+      file.doubles("/run0/stats/hook_resid_pre/dim_rest/max_abs");  // [2, 8]
+  EXPECT_EQ(max_abs[5], 264192);
+  EXPECT_EQ(max_abs[6], 70000);
+  for (std::int64_t n : file.integers("/run0/stats/hook_resid_post/token/n_inf")) EXPECT_EQ(n, 0);
+}
+
+// FC-25: one sequence at a time: a run is the same alone and beside longer ones.
+TEST(FieldCases, FC25_ShortAndLongRunsDoNotTouchEachOther) {
+  SINKSCOPE_REQUIRE_SHARED(folder, "oracles/qwen2");
+  const auto model = open_model(folder);
+  CaptureRequest both = request_for(some_ids(3, 157));
+  both.runs.push_back(request_for(some_ids(7, 157)).runs.front());
+  const H5Reference together(capture(*model, both));
+  const H5Reference alone(capture(*model, request_for(some_ids(3, 157))));
+  EXPECT_EQ(together.floats("/run0/residual/stream"), alone.floats("/run0/residual/stream"));
+  EXPECT_EQ(together.floats("/run0/logits/loss"), alone.floats("/run0/logits/loss"));
 }
 
 TEST(Engine, WhatDoesNotExistIsNamed) {

@@ -198,6 +198,7 @@ int run_capture(const std::vector<std::string>& args, Console& console) {
   CaptureRequest request = capture_request(flags.run, flags.record);
   request.command = canonical_command(flags.run, flags.record, flags.prompt);
 
+  // The engine takes as long to load as a model to open and a text to cut up.
   const std::future<void> warming = flags.dry_run ? std::future<void>() : warm_engine();
   const auto model = open_model(flags.model, OpenOptions{flags.run.ignore_index});
   for (const std::string& warning : model->warnings()) console.warn(warning);

@@ -4,6 +4,7 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <future>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <ostream>
@@ -193,6 +194,7 @@ int report_model(const SinkFlags& flags, const SinkOptions& options, Console& co
   const RecordFlags record = record_for(flags, options);
   CaptureRequest request = capture_request(flags.run, record);
   request.command = canonical_command(flags.run, record, flags.prompt);
+  const std::future<void> warming = warm_engine();
   const auto model = open_model(flags.input, OpenOptions{flags.run.ignore_index});
   for (const std::string& warning : model->warnings()) console.warn(warning);
   require_runnable(*model);

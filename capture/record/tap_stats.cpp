@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <mutex>
 
 #include "capture/model/isa.h"
 #include "capture/record/tap_stats_isa.h"
@@ -26,10 +27,6 @@ void merge_columns(const float* x, std::int64_t stride, int n_rows, int n_dims, 
   SINKSCOPE_BY_ISA(merge_columns, x, stride, n_rows, n_dims, row0, count, mean, m2, m3, m4,
                    sum_abs, max_abs, max_token);
 }
-std::int64_t count_abs_below(const float* x, std::int64_t n, std::int32_t pivot_bits) {
-  SINKSCOPE_BY_ISA(count_abs_below, x, n, pivot_bits);
-}
-
 // A row with NaN or infinity: counts them and looks only at what is finite.
 void careful_row(const float* x, int n, TokenStats& token, std::size_t t) {
   double energy = 0, best = -1;
@@ -158,32 +155,58 @@ TapStats tap_stats(const float* x, int seq_len, int width, std::int64_t stride,
   return stats;
 }
 
+namespace {
+
+// How often each value of bits [shift, shift + 16) of |x| occurs, among the |x| whose bits above
+// are `prefix`; one table for each part of the rows, since additions must not meet.
+using Table = std::vector<std::int64_t>;
+
+struct Matrix {
+  const float* x;
+  int seq_len, width;
+  std::int64_t stride;
+};
+
+Table count_bits(const Matrix& m, int shift, std::int32_t prefix, const ParallelFor& parallel) {
+  constexpr std::size_t kBins = 1 << 16;
+  Table total(kBins, 0);
+  std::mutex mutex;
+  parallel(m.seq_len, (m.seq_len + 1) / 2, [&](std::int64_t begin, std::int64_t end) {
+    std::vector<std::int32_t> part(kBins, 0);
+    for (std::int64_t r = begin; r < end; ++r) {
+      for (int d = 0; d < m.width; ++d) {
+        std::int32_t bits;
+        std::memcpy(&bits, m.x + r * m.stride + d, sizeof bits);
+        bits &= 0x7fffffff;
+        if (shift + 16 < 31 && bits >> (shift + 16) != prefix) continue;
+        ++part[static_cast<std::size_t>((bits >> shift) & 0xffff)];
+      }
+    }
+    const std::lock_guard lock(mutex);
+    for (std::size_t i = 0; i < kBins; ++i) total[i] += part[i];
+  });
+  return total;
+}
+
+// The bin in which the k-th value lies; k becomes its place inside.
+std::int32_t bin_of(const Table& table, std::int64_t& k) {
+  std::size_t bin = 0;
+  while (bin + 1 < table.size() && k >= table[bin]) k -= table[bin++];
+  return static_cast<std::int32_t>(bin);
+}
+
+}  // namespace
+
+// Non-negative floats are ordered as their bits are: the upper 15 bits of the median first, then
+// the lower 16 among the values that share them.
 double median_abs(const float* x, int seq_len, int width, std::int64_t stride,
                   const ParallelFor& parallel) {
-  const std::int64_t n = std::int64_t{seq_len} * width;
-  const std::int64_t k = (n - 1) / 2;
-  const auto below = [&](std::int32_t bits) {
-    std::atomic<std::int64_t> total{0};
-    parallel(seq_len, 256, [&](std::int64_t begin, std::int64_t end) {
-      std::int64_t c = 0;
-      if (stride == width) {
-        c = count_abs_below(x + begin * stride, (end - begin) * width, bits);
-      } else {
-        for (std::int64_t r = begin; r < end; ++r) c += count_abs_below(x + r * stride, width, bits);
-      }
-      total += c;
-    });
-    return total.load();
-  };
-  // Non-negative floats are ordered as their bits are: bisect for the largest pattern that at most
-  // k values lie below.
-  std::int32_t lo = 0, hi = 0x7fffffff;
-  while (hi - lo > 1) {
-    const std::int32_t mid = lo + (hi - lo) / 2;
-    (below(mid) <= k ? lo : hi) = mid;
-  }
+  const Matrix m{x, seq_len, width, stride};
+  std::int64_t k = (std::int64_t{seq_len} * width - 1) / 2;
+  const std::int32_t upper = bin_of(count_bits(m, 16, 0, parallel), k);
+  const std::int32_t bits = upper << 16 | bin_of(count_bits(m, 0, upper, parallel), k);
   float value;
-  std::memcpy(&value, &lo, sizeof value);
+  std::memcpy(&value, &bits, sizeof value);
   return value;
 }
 

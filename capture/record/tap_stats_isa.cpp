@@ -158,25 +158,4 @@ double row_energy(const float* x, int n, float* max_abs, std::int32_t* max_dim, 
   return total;
 }
 
-std::int64_t count_abs_below(const float* x, std::int64_t n, std::int32_t pivot_bits) {
-  std::int64_t total = 0, i = 0;
-  while (i + kLanes <= n) {
-    // Lane counters are 32-bit: flush long before they can overflow.
-    const std::int64_t end = i + kLanes * 4096 < n ? i + kLanes * 4096 : n;
-    I16 c{};
-    for (; i + kLanes <= end; i += kLanes) {
-      I16 bits;
-      std::memcpy(&bits, x + i, sizeof bits);
-      c -= (bits & 0x7fffffff) < pivot_bits;
-    }
-    for (int l = 0; l < kLanes; ++l) total += c[l];
-  }
-  for (; i < n; ++i) {
-    std::int32_t bits;
-    std::memcpy(&bits, x + i, sizeof bits);
-    total += (bits & 0x7fffffff) < pivot_bits;
-  }
-  return total;
-}
-
 }  // namespace sinkscope::SINKSCOPE_ISA

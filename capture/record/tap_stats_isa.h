@@ -13,8 +13,6 @@
                      double* sum_abs, float* max_abs, std::int32_t* max_token);                  \
   /* Returns Σx²; the largest |x| and its first index; whether all values are finite. */         \
   double row_energy(const float* x, int n, float* max_abs, std::int32_t* max_dim, bool* finite); \
-  /* Number of |x| below the pivot (as ordered bits of non-negative floats). */                  \
-  std::int64_t count_abs_below(const float* x, std::int64_t n, std::int32_t pivot_bits);         \
   }
 
 SINKSCOPE_DECLARE_TAP_STATS(isa_base)

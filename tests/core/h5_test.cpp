@@ -304,7 +304,7 @@ TEST(HostileCapture, DamagedBytesAreErrorsAtWorst) {
   std::ifstream in(folder + "/good.h5", std::ios::binary);
   const std::string good((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
   int n_opened = 0;
-  for (unsigned seed = 0; seed < 60; ++seed) {
+  for (unsigned seed = 0; seed < 40; ++seed) {
     std::mt19937 random(seed);
     std::string bad = good;
     for (unsigned n = 1 + random() % 8; n > 0; --n) {
@@ -319,7 +319,7 @@ TEST(HostileCapture, DamagedBytesAreErrorsAtWorst) {
     } catch (const Error&) {
     }
   }
-  EXPECT_GT(n_opened, 30);
+  EXPECT_GT(n_opened, 20);
 }
 
 TEST(HostileCapture, HeadersMustMakeSense) {

@@ -36,8 +36,8 @@ double dumped_number(const std::string& file, const std::string& dataset,
     if (c == ',' && is_digit) count += count.empty() ? "1" : ",1";
     is_digit = c != ',';
   }
-  const Printed printed = run_command("h5dump -y -m %.17g -d '" + dataset + "' -s '" + index + "' -c '" +
-                                      count + "' '" + file + "'");
+  const Printed printed = run_command("h5dump -y -m %.17g -d '" + dataset + "' -s '" + index +
+                                      "' -c '" + count + "' '" + file + "'");
   const auto data = printed.text.find("DATA {");
   if (printed.status != 0 || data == std::string::npos) {
     throw std::runtime_error("h5dump " + dataset + ": " + printed.text);

@@ -6,18 +6,16 @@
 namespace sinkscope {
 namespace {
 
-// Rotate-half over the leading dims: (a, b) = (x_i, x_{i + n/2}) -> (a c − b s, b c + a s).
+// Rotate-half over the n leading dims: (a, b) = (x_i, x_{i + n/2}) -> (a c − b s, b c + a s).
 at::Tensor rotate(const at::Tensor& x, const RotaryTable& rotary) {  // x [B, T, heads, d]
-  const std::int64_t half = rotary.cos.size(-1);
-  if (half == 0) return x;
-  const at::Tensor cos = rotary.cos.unsqueeze(1), sin = rotary.sin.unsqueeze(1);  // [T, 1, n/2]
+  const std::int64_t n = rotary.cos.size(-1), half = n / 2;
+  if (n == 0) return x;
   const at::Tensor a = x.narrow(-1, 0, half), b = x.narrow(-1, half, half);
-  at::Tensor out = at::empty_like(x, at::MemoryFormat::Contiguous);
-  out.narrow(-1, 0, half).copy_(a * cos - b * sin);
-  out.narrow(-1, half, half).copy_(b * cos + a * sin);
-  const std::int64_t rest = x.size(-1) - 2 * half;
-  if (rest > 0) out.narrow(-1, 2 * half, rest).copy_(x.narrow(-1, 2 * half, rest));
-  return out;
+  const at::Tensor turned = (x.narrow(-1, 0, n) * rotary.cos)
+                                .addcmul_(at::cat({b, a}, -1), rotary.sin)
+                                .to(x.scalar_type());
+  const std::int64_t rest = x.size(-1) - n;
+  return rest > 0 ? at::cat({turned, x.narrow(-1, n, rest)}, -1) : turned;
 }
 
 at::Tensor heads_of(const at::Tensor& qkv, std::int64_t first, std::int64_t heads,
@@ -31,14 +29,17 @@ RotaryTable rotary_table(const RopeFrequencies& frequencies, int seq_len, at::De
   const auto half = static_cast<std::int64_t>(frequencies.inverse.size());
   const at::Tensor inverse = at::tensor(frequencies.inverse, at::kFloat);
   const at::Tensor positions = at::arange(seq_len, at::kFloat);
-  const at::Tensor angles = at::outer(positions, inverse).view({seq_len, half});
-  return {(angles.cos() * frequencies.attention_scaling).to(device),
-          (angles.sin() * frequencies.attention_scaling).to(device)};
+  const at::Tensor angles = at::outer(positions, inverse).view({seq_len, 1, half});
+  const at::Tensor cos = angles.cos() * frequencies.attention_scaling,
+                   sin = angles.sin() * frequencies.attention_scaling;
+  return {at::cat({cos, cos}, -1).to(device), at::cat({-sin, sin}, -1).to(device)};
 }
 
 at::Tensor rms_norm(const at::Tensor& x, const at::Tensor& gain, double eps) {
   const at::Tensor h = x.to(at::kFloat);
-  const at::Tensor scale = h.square().mean(-1, /*keepdim=*/true).add_(eps).rsqrt_();
+  const auto width = static_cast<double>(h.size(-1));
+  const at::Tensor scale =
+      h.norm(2, -1, /*keepdim=*/true).square_().div_(width).add_(eps).rsqrt_();
   return h.mul(scale).mul_(gain).to(x.scalar_type());
 }
 

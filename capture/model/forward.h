@@ -25,7 +25,8 @@ class TapListener {
   virtual at::Tensor on_attention(int layer, const AttentionCall& call) = 0;
 };
 
-// cos and sin of every position, [T, rotary_dim/2] float32, already times the attention scaling.
+// cos of every position, [T, 1, rotary_dim], its halves equal, and sin with the sign of rotate-half:
+// [−sin | sin]. float32, already times the attention scaling.
 struct RotaryTable {
   at::Tensor cos, sin;
 };

@@ -36,11 +36,11 @@ std::vector<std::filesystem::path> candidates() {
 Engine* open_module() {
   // Threads of LibTorch that wait for each other burn a core for milliseconds before they sleep.
   // Where others want that core (the writer thread, another program), a short patience is faster.
-  setenv("GOMP_SPINCOUNT", "20000", 0);
+  setenv("GOMP_SPINCOUNT", "100000", 0);
   std::string reason = "file not found";
   for (const auto& path : candidates()) {
     if (!std::filesystem::exists(path)) continue;
-    void* module = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+    void* module = dlopen(path.c_str(), RTLD_LAZY | RTLD_LOCAL);
     if (module == nullptr) {
       reason = dlerror();
       continue;

@@ -7,8 +7,9 @@ set(CMAKE_CXX_EXTENSIONS OFF)
 target_include_directories(sinkscope_options INTERFACE "${PROJECT_SOURCE_DIR}")
 target_compile_options(sinkscope_options INTERFACE
   -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor -Woverloaded-virtual -Wcast-qual
-  # gcc 12 sees overlap in std::string's operator+ at -O3 (PR 105329).
-  $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict>
+  # gcc 12 sees overlap and overflow inside std::string at -O3 where there is none (PR 105329 and
+  # its relatives); the sanitizer presets look for the real ones.
+  "$<$<CXX_COMPILER_ID:GNU>:-Wno-restrict;-Wno-array-bounds;-Wno-stringop-overflow;-Wno-stringop-overread>"
   $<$<BOOL:${SINKSCOPE_WERROR}>:-Werror>)
 # Offsets and sizes are 64-bit signed throughout; sinks must never change the last bit between builds.
 target_compile_options(sinkscope_options INTERFACE -ffp-contract=off)
@@ -25,11 +26,19 @@ function(sinkscope_module name)
   target_link_libraries(sinkscope_${name} PUBLIC sinkscope::options)
 endfunction()
 
+# What most sources of a target include anyway, compiled once: halves the time of a whole build.
+function(sinkscope_precompile name)
+  target_precompile_headers(${name} PRIVATE <algorithm> <cstdint> <map> <memory> <optional> <string>
+    <vector> ${ARGN})
+  target_compile_options(${name} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-fpch-preprocess>)
+endfunction()
+
 # sinkscope_add_tests(NAME LABEL… SOURCES s… LIBS l…) : one test binary per module, found by CTest.
 function(sinkscope_add_tests name)
   cmake_parse_arguments(ARG "" "" "SOURCES;LIBS;LABELS" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
   target_link_libraries(${name} PRIVATE ${ARG_LIBS} sinkscope::options GTest::gmock_main)
+  sinkscope_precompile(${name} <gmock/gmock.h> <gtest/gtest.h>)
   target_compile_definitions(${name} PRIVATE
     SINKSCOPE_SOURCE_DIR="${PROJECT_SOURCE_DIR}" SINKSCOPE_BINARY_DIR="${PROJECT_BINARY_DIR}")
   gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST

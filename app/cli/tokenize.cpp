@@ -10,6 +10,7 @@
 #include "app/cli/prompts.h"
 #include "app/cli/run_cli.h"
 #include "app/cli/verbs.h"
+#include "capture/checkpoint/printable.h"
 #include "core/error.h"
 
 namespace sinkscope {
@@ -40,7 +41,7 @@ std::string as_table(const Tokenizer& tokenizer, const Encoding& encoding) {
   std::string table;
   for (std::size_t i = 0; i < encoding.ids.size(); ++i)
     table += fmt::format("{:>6} {:>7}  {:<20} {}\n", i, encoding.ids[i], labels[i],
-                         tokenizer.raw_piece(encoding.ids[i]));
+                         printable(tokenizer.raw_piece(encoding.ids[i])));
   table += fmt::format("{} tokens by {}; BOS at {}\n", encoding.ids.size(), tokenizer.name(),
                        encoding.bos_positions.empty()
                            ? std::string("no position")

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "capture/checkpoint/model_norms.h"
 #include "capture/engine.h"
 #include "capture/record/site.h"
 #include "capture/record/tile_geometry.h"
@@ -28,37 +29,6 @@ std::vector<int> chosen(std::vector<int> wanted, int n, const char* what) {
       throw Error(ErrorKind::invalid_argument,
                   fmt::format("no {} {}: this model has {} 0 to {}", what, index, what, n - 1));
   return wanted;
-}
-
-NormFacts norm_facts(const ModelFiles& model, Role role, const char* name,
-                     const std::vector<int>& layers) {
-  const ArchSpec& spec = model.spec();
-  NormFacts facts;
-  facts.role = name;
-  facts.kind = spec.norm_kind == NormKind::rms ? "rms" : "layer_norm";
-  facts.eps = spec.norm_eps;
-  facts.offset = spec.norm_offset;
-  for (int layer : layers) {
-    if (!model.has(role, layer)) continue;
-    const NormGain gain = model.norm_gain(role, layer);
-    facts.layers.push_back(layer);
-    facts.width = static_cast<int>(gain.effective.size());
-    facts.gain.insert(facts.gain.end(), gain.effective.begin(), gain.effective.end());
-    facts.gain_raw.insert(facts.gain_raw.end(), gain.raw.begin(), gain.raw.end());
-  }
-  return facts;
-}
-
-std::vector<NormFacts> all_norms(const ModelFiles& model) {
-  const std::vector<int> blocks = all_of(model.spec().n_layers);
-  std::vector<NormFacts> norms;
-  for (auto& facts : {norm_facts(model, Role::ln1, "ln1", blocks),
-                      norm_facts(model, Role::ln2, "ln2", blocks),
-                      norm_facts(model, Role::ln_final, "ln_final", {kNoLayer}),
-                      norm_facts(model, Role::q_norm, "q_norm", blocks),
-                      norm_facts(model, Role::k_norm, "k_norm", blocks)})
-    if (!facts.layers.empty()) norms.push_back(facts);
-  return norms;
 }
 
 std::vector<StatsSite> statistics_sites(const ArchSpec& spec) {
@@ -140,7 +110,7 @@ CaptureLayout plan_capture(const ModelFiles& model, const CaptureRequest& reques
                   spec.n_kv_heads, spec.head_dim,    spec.d_model,       spec.vocab_size};
   layout.runs = request.runs;
   layout.attention_layers = all_of(spec.n_layers);
-  layout.norms = all_norms(model);
+  for (NamedNorms& norms : read_norms(model).roles) layout.norms.push_back(std::move(norms.facts));
   layout.sites = statistics_sites(spec);
   layout.stream = request.record.stream;
   if (request.record.maps) {

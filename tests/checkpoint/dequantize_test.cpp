@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "capture/checkpoint/gguf_types.h"
-#include "tests/support/oracle_file.h"
+#include "tests/support/h5_reference.h"
 #include "tests/support/shared_files.h"
 
 namespace sinkscope {
@@ -143,7 +143,7 @@ TEST(Dequantize, AgreesWithThePythonPackageGguf) {
 // Values that libggml computed; equal to the bit, signs of zero included.
 TEST(Dequantize, EqualsTheReferenceBitForBit) {
   SINKSCOPE_REQUIRE_SHARED(path, "oracles/quant/dequant.h5");
-  const test::OracleFile oracle(path);
+  const test::H5Reference oracle(path);
   for (const char* name : {"F16", "BF16", "Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0", "Q2_K", "Q3_K",
                            "Q4_K", "Q5_K", "Q6_K", "IQ4_NL", "IQ4_XS", "MXFP4"}) {
     SCOPED_TRACE(name);
@@ -152,10 +152,10 @@ TEST(Dequantize, EqualsTheReferenceBitForBit) {
     const auto dims = oracle.dims(group + "/raw");
     ASSERT_EQ(dims.at(1), type.block_bytes);
     Bytes raw;
-    for (const int byte : oracle.read_i32(group + "/raw")) {
+    for (const int byte : oracle.ints(group + "/raw")) {
       raw.push_back(static_cast<std::uint8_t>(byte));
     }
-    const std::vector<float> expected = oracle.read_f32(group + "/values");
+    const std::vector<float> expected = oracle.floats(group + "/values");
     const std::vector<float> found = decoded(name, raw);
     ASSERT_EQ(found.size(), expected.size());
     ASSERT_EQ(found.size(), static_cast<std::size_t>(dims.at(0) * type.block_elements));

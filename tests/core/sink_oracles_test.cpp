@@ -15,7 +15,7 @@ namespace sinkscope {
 namespace {
 
 using test::FakeCapture;
-using test::OracleFile;
+using test::H5Reference;
 
 RunInput ids(std::vector<int> token_ids) {
   RunInput input;
@@ -42,8 +42,8 @@ std::vector<float> maps_with_key0(const std::vector<double>& key0, int seq_len) 
 // token 0 and a trigger are as loud as they like.
 void expect_lab(const std::string& folder) {
   SINKSCOPE_REQUIRE_SHARED(path, "oracles/" + folder + "/expected.h5");
-  const OracleFile oracle(path);
-  const auto mean_abs = oracle.read("mean_abs_ordinary");  // [7,32]
+  const H5Reference oracle(path);
+  const auto mean_abs = oracle.doubles("mean_abs_ordinary");  // [7,32]
   const int width = static_cast<int>(oracle.dims("mean_abs_ordinary").at(1));
   const std::vector<std::vector<int>> token_ids = {{0, 5, 127, 3, 90}, {0, 2, 77, 6, 4}};
   FakeCapture capture;
@@ -64,7 +64,7 @@ void expect_lab(const std::string& folder) {
         }
       }
     }
-    test::put_attention(capture, run, {0, 1, 2}, 4, maps_with_key0(oracle.read("sink_key0"), 5));
+    test::put_attention(capture, run, {0, 1, 2}, 4, maps_with_key0(oracle.doubles("sink_key0"), 5));
     test::put_residual(capture, run, 3, width, stream, true);
   }
   const SinkOptions options{.at = PositionFilter::parse("ids:5-127")};
@@ -76,16 +76,16 @@ TEST(SinkOracles, LabBaseline1OverItsRuns) { expect_lab("lab_baseline_1"); }
 
 TEST(SinkOracles, LabSequenceStatisticsOfTheFirstToken) {
   SINKSCOPE_REQUIRE_SHARED(path, "oracles/lab_baseline_0/expected.h5");
-  const OracleFile oracle(path);
-  const std::vector<int> sequences = oracle.read_i32("sequences");
+  const H5Reference oracle(path);
+  const std::vector<int> sequences = oracle.ints("sequences");
   FakeCapture capture;
   capture.facts.n_layers = 3;
   capture.add_run("run0", ids({sequences.begin(), sequences.begin() + 32}));
-  test::put_attention(capture, "run0", {0, 1, 2}, 4, oracle.read_f32("attention_seq0"));
-  test::put_residual(capture, "run0", 3, 32, oracle.read_f32("residual_seq0"), false);
+  test::put_attention(capture, "run0", {0, 1, 2}, 4, oracle.floats("attention_seq0"));
+  test::put_residual(capture, "run0", 3, 32, oracle.floats("residual_seq0"), false);
   const SinkReport report =
       sink_report(capture, {}, {.at = PositionFilter::parse("first"), .massive = {.min_abs = 10}});
-  const std::vector<double> first = oracle.read("max_abs_first");  // [7,32]; token 0 is always <s>
+  const std::vector<double> first = oracle.doubles("max_abs_first");  // [7,32]; token 0 is always <s>
   for (std::size_t s = 0; s < 7; ++s) {
     const auto begin = first.begin() + static_cast<std::ptrdiff_t>(32 * s);
     const auto top = std::max_element(begin, begin + 32);
@@ -103,12 +103,12 @@ TEST(SinkOracles, LabSequenceStatisticsOfTheFirstToken) {
 
 TEST(SinkOracles, SmolLM2AttentionFromItsColumnSums) {
   SINKSCOPE_REQUIRE_SHARED(path, "oracles/smollm2/expected.h5");
-  const OracleFile oracle(path);
+  const H5Reference oracle(path);
   const int n_tokens = static_cast<int>(oracle.dims("input_ids").at(0));
-  const std::vector<double> gu = oracle.read("gu_score");  // [30,9,64]
+  const std::vector<double> gu = oracle.doubles("gu_score");  // [30,9,64]
   FakeCapture capture;
   capture.facts.n_layers = 30;
-  capture.add_run("run0", ids(oracle.read_i32("input_ids")));
+  capture.add_run("run0", ids(oracle.ints("input_ids")));
   std::vector<double> mass(static_cast<std::size_t>(270 * n_tokens)), visible, layers;
   for (int cell = 0; cell < 270; ++cell) {
     for (int k = 0; k < 64; ++k) {

@@ -13,6 +13,7 @@
 #include "tests/engine/captured.h"
 #include "tests/support/h5_reference.h"
 #include "tests/support/shared_files.h"
+#include "tests/support/sink_oracles.h"
 
 namespace sinkscope::test {
 namespace {
@@ -45,21 +46,7 @@ TEST_P(Lab, SinkScoresAndResidualSinkOverAllSequences) {
   options.at = PositionFilter::parse("ids:5-127");
   const SinkReport report = sink_report(*reader, reader->runs(), options);
   ASSERT_EQ(report.runs.size(), 256u);
-
-  const std::vector<double> sink_key0 = want.doubles("/sink_key0");  // [3, 4]
-  for (std::size_t cell = 0; cell < 12; ++cell) {
-    double mean = 0;
-    for (const RunReport& run : report.runs)
-      mean += run.attention.without_row0.data()[cell] / 256.0;
-    EXPECT_NEAR(mean / sink_key0[cell], 1, 1e-3) << cell;
-  }
-  const std::vector<double> m2 = want.numbers("/", "m2");  // [7]
-  ASSERT_EQ(report.all.residual.m2.size(), m2.size());
-  for (std::size_t site = 0; site < m2.size(); ++site)
-    EXPECT_NEAR(report.all.residual.m2[site] / m2[site], 1, 1e-3) << site;
-  const auto dim = static_cast<int>(want.number("/", "residual_sink_dim"));
-  ASSERT_FALSE(report.all.residual.sinks.empty());
-  EXPECT_EQ(report.all.residual.sinks.front().dim, dim);
+  expect_lab_sinks(report, want);
 }
 
 TEST_P(Lab, LossOfEveryTokenAgrees) {
@@ -113,15 +100,9 @@ TEST(SmolLM2, SinksMaximaKurtosisAndLossesAgree) {
   const std::string file = capture(*model, request_for(ids_of_file(folder + "/ids512.txt")));
   const H5Reference got(file);
   const auto reader = CaptureReader::open(file);
-  const RunReport run = sink_report(*reader, {"run0"}, {}).runs.front();
-
-  const auto cells = [](const auto& m) {
-    return std::vector<double>(m.data(), m.data() + m.size());
-  };
-  expect_relative(cells(run.attention.with_row0),
-                  want.doubles("/first_token_score_with_row0"), 1e-3, 1e-3, "with row 0");
-  expect_relative(cells(run.attention.without_row0),
-                  want.doubles("/first_token_score_without_row0"), 1e-3, 1e-3, "without row 0");
+  const SinkReport report = sink_report(*reader, {"run0"}, {});
+  expect_smollm2_attention(report, want);
+  expect_smollm2_residual(report, want);
 
   const std::vector<double> mass = got.doubles("/run0/attention/key_mass");  // [30, 9, 512]
   const std::vector<double> gu = want.doubles("/gu_score");                  // [30, 9, 64]
@@ -131,15 +112,6 @@ TEST(SmolLM2, SinksMaximaKurtosisAndLossesAgree) {
                   1e-3 * std::max(gu[cell * 64 + k], 1e-3));
 
   const std::vector<double> max_abs = want.doubles("/max_abs");
-  const std::vector<std::int64_t> token = want.integers("/max_abs_token"),
-                                  dim = want.integers("/max_abs_dim");
-  ASSERT_EQ(run.residual.max_abs.size(), max_abs.size());
-  for (std::size_t site = 0; site < max_abs.size(); ++site) {
-    const Peak& peak = run.residual.max_abs[site];
-    EXPECT_NEAR(peak.value / max_abs[site], 1, 1e-4) << site;
-    EXPECT_EQ(peak.token, token[site]) << site;
-    EXPECT_EQ(peak.dim, dim[site]) << site;
-  }
   EXPECT_NEAR(*std::max_element(max_abs.begin(), max_abs.end()), 25804.7, 0.1);
 
   const std::vector<double> nll = want.doubles("/nll");

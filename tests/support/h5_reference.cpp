@@ -112,6 +112,10 @@ std::vector<std::int64_t> H5Reference::integers(const std::string& dataset) cons
   return read_dataset<std::int64_t>(file_, dataset, H5T_NATIVE_INT64);
 }
 
+std::vector<int> H5Reference::ints(const std::string& dataset) const {
+  return read_dataset<int>(file_, dataset, H5T_NATIVE_INT);
+}
+
 std::vector<std::uint8_t> H5Reference::bytes(const std::string& dataset) const {
   return read_dataset<std::uint8_t>(file_, dataset, H5T_NATIVE_UINT8);
 }

@@ -8,7 +8,7 @@
 namespace sinkscope::test {
 
 // A file of reference values, read through HDF5's C interface and not through the project's own
-// reader: what a test compares with must come by another path. Paths are absolute inside the file.
+// reader: what a test compares with must come by another path. Paths begin at the root of the file.
 // Throws std::runtime_error naming the object that is not there or not of the type asked for.
 class H5Reference {
  public:
@@ -25,6 +25,7 @@ class H5Reference {
   std::vector<float> floats(const std::string& dataset) const;
   std::vector<double> doubles(const std::string& dataset) const;
   std::vector<std::int64_t> integers(const std::string& dataset) const;
+  std::vector<int> ints(const std::string& dataset) const;
   std::vector<std::uint8_t> bytes(const std::string& dataset) const;
 
   // Attributes of an object ("/" for the file).

@@ -24,46 +24,46 @@ void expect_matrix(const MatrixD& found, const std::vector<double>& expected, st
 
 }  // namespace
 
-void expect_lab_sinks(const SinkReport& report, const OracleFile& oracle) {
+void expect_lab_sinks(const SinkReport& report, const H5Reference& oracle) {
   constexpr double kTolerance = 1e-3;
   const auto& spreads = report.all.spreads;
   const auto score = std::find_if(spreads.begin(), spreads.end(), [](const SpreadTable& t) {
     return t.shape.name == "attention.first_token_score.without_row0";
   });
   ASSERT_NE(score, spreads.end());
-  const std::vector<double> key0 = oracle.read("sink_key0");
+  const std::vector<double> key0 = oracle.doubles("sink_key0");
   ASSERT_EQ(score->cells.size(), key0.size());
   EXPECT_EQ(score->shape.cols, oracle.dims("sink_key0").at(1));
   for (std::size_t i = 0; i < key0.size(); ++i) {
     expect_relative(score->cells[i].mean, key0[i], kTolerance, "key 0, cell " + std::to_string(i));
   }
   const ResidualReport& pooled = report.all.residual;
-  const std::vector<double> m2 = oracle.attribute("m2");
+  const std::vector<double> m2 = oracle.numbers("/", "m2");
   ASSERT_EQ(pooled.m2.size(), m2.size());
   for (std::size_t s = 0; s < m2.size(); ++s) {
     expect_relative(pooled.m2[s], m2[s], kTolerance, "M2 at " + pooled.sites[s]);
   }
   ASSERT_FALSE(pooled.sinks.empty());
-  EXPECT_EQ(pooled.sinks.front().dim, oracle.attribute("residual_sink_dim").at(0));
+  EXPECT_EQ(pooled.sinks.front().dim, oracle.numbers("/", "residual_sink_dim").at(0));
 }
 
-void expect_smollm2_attention(const SinkReport& report, const OracleFile& oracle) {
+void expect_smollm2_attention(const SinkReport& report, const H5Reference& oracle) {
   constexpr double kTolerance = 1e-3;
   const AttentionSinks& a = report.runs.at(0).attention;
-  expect_matrix(a.with_row0, oracle.read("first_token_score_with_row0"), 1, kTolerance,
+  expect_matrix(a.with_row0, oracle.doubles("first_token_score_with_row0"), 1, kTolerance,
                 "with row 0");
-  expect_matrix(a.without_row0, oracle.read("first_token_score_without_row0"), 1, kTolerance,
+  expect_matrix(a.without_row0, oracle.doubles("first_token_score_without_row0"), 1, kTolerance,
                 "without row 0");
-  expect_matrix(a.gu.score, oracle.read("gu_score"), oracle.dims("gu_score").at(2), kTolerance,
+  expect_matrix(a.gu.score, oracle.doubles("gu_score"), oracle.dims("gu_score").at(2), kTolerance,
                 "Gu");
 }
 
-void expect_smollm2_residual(const SinkReport& report, const OracleFile& oracle) {
+void expect_smollm2_residual(const SinkReport& report, const H5Reference& oracle) {
   const ResidualReport& r = report.runs.at(0).residual;
-  const std::vector<double> max_abs = oracle.read("max_abs"), median = oracle.read("median_abs");
-  const std::vector<double> kurtosis = oracle.read("kurtosis_tensor");
-  const std::vector<int> token = oracle.read_i32("max_abs_token"),
-                         dim = oracle.read_i32("max_abs_dim");
+  const std::vector<double> max_abs = oracle.doubles("max_abs"), median = oracle.doubles("median_abs");
+  const std::vector<double> kurtosis = oracle.doubles("kurtosis_tensor");
+  const std::vector<int> token = oracle.ints("max_abs_token"),
+                         dim = oracle.ints("max_abs_dim");
   ASSERT_EQ(r.sites.size(), max_abs.size());
   ASSERT_EQ(r.kurtosis.at(0).first, "pearson_tensor");
   for (std::size_t s = 0; s < max_abs.size(); ++s) {

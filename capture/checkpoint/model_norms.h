@@ -6,7 +6,6 @@
 
 #include "capture/checkpoint/model_files.h"
 #include "core/capture_layout.h"
-#include "core/capture_reader.h"
 
 namespace sinkscope {
 
@@ -17,15 +16,13 @@ struct NamedNorms {
 };
 
 struct ModelNorms {
-  std::vector<NamedNorms> roles;    // ln1, ln2, q_norm, k_norm, ln_final, where there are any
+  std::vector<NamedNorms> roles;    // ln1, ln2, their post norms, q_norm, k_norm, ln_final,
+                                    // where there are any
   std::vector<std::string> unread;  // "blk.3.attn_norm.weight: …", one a norm that cannot be read
 };
 
 // Reads every norm weight of a model and nothing else; one that cannot be decoded, or has another
 // width than its role's first, is left out and named.
 ModelNorms read_norms(const ModelFiles& model);
-
-// The norms that a capture keeps of its model.
-std::vector<NormFacts> read_norms(const CaptureReader& reader, const std::string& run);
 
 }  // namespace sinkscope

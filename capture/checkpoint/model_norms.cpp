@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "app/cli/model_norms.h"
+#include "capture/checkpoint/model_norms.h"
 
 #include <fmt/format.h>
 
@@ -36,6 +36,8 @@ void append(const ModelFiles& model, Role role, int layer, NamedNorms& norms,
 ModelNorms read_norms(const ModelFiles& model) {
   static constexpr std::pair<Role, const char*> kRoles[] = {{Role::ln1, "ln1"},
                                                             {Role::ln2, "ln2"},
+                                                            {Role::ln1_post, "ln1_post"},
+                                                            {Role::ln2_post, "ln2_post"},
                                                             {Role::q_norm, "q_norm"},
                                                             {Role::k_norm, "k_norm"},
                                                             {Role::ln_final, "ln_final"}};
@@ -53,25 +55,6 @@ ModelNorms read_norms(const ModelFiles& model) {
     if (!norms.facts.layers.empty()) result.roles.push_back(std::move(norms));
   }
   return result;
-}
-
-std::vector<NormFacts> read_norms(const CaptureReader& reader, const std::string& run) {
-  std::vector<NormFacts> norms;
-  if (!reader.has(run, "norm")) return norms;
-  for (const std::string& role : reader.children(run, "norm")) {
-    const std::string group = "norm/" + role;
-    NormFacts facts;
-    facts.role = role;
-    facts.kind = reader.text_attribute(run, group, "kind");
-    facts.eps = reader.number_attribute(run, group, "eps");
-    facts.offset = reader.number_attribute(run, group, "offset");
-    facts.layers = reader.read_i32(run, group + "/layers");
-    facts.width = static_cast<int>(reader.dims(run, group + "/gain").back());
-    facts.gain = reader.read_f32(run, group + "/gain");
-    facts.gain_raw = reader.read_f32(run, group + "/gain_raw");
-    norms.push_back(std::move(facts));
-  }
-  return norms;
 }
 
 }  // namespace sinkscope

@@ -194,7 +194,9 @@ TEST(FieldCases, FC38_WindowMapsStayWholeWithTheHiddenPartZero) {
       double mass = 0;
       for (int j = 0; j < 300; ++j) {
         const float x = p[m * 90000 + static_cast<std::size_t>(i * 300 + j)];
-        if (j > i || j <= i - window) ASSERT_EQ(x, 0) << i << ' ' << j;
+        if (j > i || j <= i - window) {
+          ASSERT_EQ(x, 0) << i << ' ' << j;
+        }
         mass += x;
       }
       ASSERT_NEAR(mass, 1, 1e-6);

@@ -18,7 +18,7 @@ Engine& engine() {
 
 int test_threads() {
   const char* set = std::getenv("SINKSCOPE_TEST_THREADS");
-  return set != nullptr ? std::atoi(set) : 2;
+  return set != nullptr ? std::atoi(set) : 1;
 }
 
 CaptureRequest request_for(const std::vector<int>& ids) {

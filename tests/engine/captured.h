@@ -13,7 +13,8 @@ namespace sinkscope::test {
 // The engine under test, one a process.
 Engine& engine();
 
-// Threads for tests: SINKSCOPE_TEST_THREADS, else 2.
+// Threads for tests: SINKSCOPE_TEST_THREADS, else 1, since CTest runs as many tests as there are
+// cores. A test that is about threads asks for more.
 int test_threads();
 
 // A request of one run with these ids; record nothing beyond statistics and the stream.

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 
 #include <cmath>
+#include <cstdlib>
 #include <optional>
 #include <thread>
 
@@ -30,6 +31,7 @@ TEST(Engine, SameRequestGivesTheSameBits) {
   SINKSCOPE_REQUIRE_SHARED(folder, "oracles/qwen3");
   const auto model = open_model(folder);
   CaptureRequest request = request_for(some_ids(150, 157));
+  request.threads = std::getenv("SINKSCOPE_TEST_THREADS") != nullptr ? test_threads() : 2;
   request.record.maps = request.record.all = request.record.logits = true;
   EXPECT_EQ(first_difference(capture(*model, request), capture(*model, request)), "");
 }

@@ -55,6 +55,9 @@ struct CaptureSummary {
   std::string device;
 };
 
+// Intra-op threads the request will run with: its own number, else one a core.
+int resolved_threads(const CaptureRequest& request);
+
 // The file this request will make of this model, before anything runs: shapes, norms' gains,
 // recorded sites. Needs no LibTorch (linked into the checkpoint side); throws
 // Error{invalid_argument} naming the layer, head, row or site that does not exist.

@@ -80,9 +80,6 @@ std::optional<CaptureSummary> record_to_file(const ModelFiles& model, const Capt
   layout.provenance.device = engine.resolve_device(request.device);
   layout.provenance.torch = engine.torch_version();
   layout.provenance.kernel = engine.kernel(request);
-  layout.provenance.threads = request.threads > 0
-                                  ? request.threads
-                                  : static_cast<int>(std::thread::hardware_concurrency());
   StopSignals signals;
   Progress progress;
   Outcome outcome;

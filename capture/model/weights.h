@@ -7,7 +7,6 @@
 #include <future>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <vector>
 
 #include "capture/checkpoint/model_files.h"
@@ -28,14 +27,14 @@ struct LayerWeights {
 
 // Hands out blocks in order and reads one block ahead on a thread of its own. Blocks are kept up to
 // `keep_bytes` (for prompts that come in several groups); beyond that a block is dropped when the
-// caller lets go of it, and its memory is used for the next one.
+// caller lets go of it.
 class WeightStore {
  public:
   WeightStore(const ModelFiles& model, at::Device device, at::ScalarType dtype,
               std::int64_t keep_bytes);
   ~WeightStore();
 
-  // Block `layer`; starts reading `layer + 1` (the first one again after the last, if `wrap`).
+  // Block `layer`, waiting for it if need be; starts reading `layer + 1`.
   std::shared_ptr<const LayerWeights> layer(int layer);
   // Starts reading a block without waiting for it.
   void prefetch(int layer);

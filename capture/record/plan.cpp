@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <thread>
 
 #include "capture/checkpoint/model_norms.h"
 #include "capture/engine.h"
@@ -80,6 +81,11 @@ std::vector<TapRecord> recorded_taps(const ArchSpec& spec, const RecordRequest& 
 
 }  // namespace
 
+int resolved_threads(const CaptureRequest& request) {
+  if (request.threads > 0) return request.threads;
+  return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+}
+
 CaptureLayout plan_capture(const ModelFiles& model, const CaptureRequest& request) {
   const ArchSpec& spec = model.spec();
   if (!model.obstacles().empty())
@@ -129,7 +135,7 @@ CaptureLayout plan_capture(const ModelFiles& model, const CaptureRequest& reques
   layout.top_k = std::min(request.top_k, spec.vocab_size);
   layout.provenance.dtype = request.dtype == RunDtype::float32 ? "float32" : "bfloat16";
   layout.provenance.tile = describe_tiles(request.runs, spec.n_heads, spec.n_kv_heads);
-  layout.provenance.threads = request.threads;
+  layout.provenance.threads = resolved_threads(request);
   layout.provenance.command = request.command;
   return layout;
 }

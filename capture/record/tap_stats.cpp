@@ -157,16 +157,16 @@ TapStats tap_stats(const float* x, int seq_len, int width, std::int64_t stride,
 
 namespace {
 
-// How often each value of bits [shift, shift + 16) of |x| occurs, among the |x| whose bits above
-// are `prefix`; one table for each part of the rows, since additions must not meet.
-using Table = std::vector<std::int64_t>;
-
 struct Matrix {
   const float* x;
   int seq_len, width;
   std::int64_t stride;
 };
 
+using Table = std::vector<std::int64_t>;
+
+// How often each value of bits [shift, shift + 16) of |x| occurs, among the |x| whose bits above
+// are `prefix`. Every part of the rows counts on its own and is added at its end.
 Table count_bits(const Matrix& m, int shift, std::int32_t prefix, const ParallelFor& parallel) {
   constexpr std::size_t kBins = 1 << 16;
   Table total(kBins, 0);

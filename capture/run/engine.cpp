@@ -13,7 +13,6 @@
 #include <cmath>
 #include <limits>
 #include <new>
-#include <thread>
 
 #include "capture/model/attention_rows.h"
 #include "capture/model/forward.h"
@@ -240,8 +239,7 @@ class TorchEngine : public Engine {
   std::optional<CaptureSummary> capture(const ModelFiles& model, const CaptureRequest& request,
                                         CaptureWriter& writer, JobContext job) override {
     const c10::InferenceMode inference;
-    const int cores = static_cast<int>(std::thread::hardware_concurrency());
-    at::set_num_threads(request.threads > 0 ? request.threads : std::max(1, cores));
+    at::set_num_threads(resolved_threads(request));
     return translated([&] { return Run(model, request, writer, job).run(); });
   }
 

@@ -72,6 +72,12 @@ void compare_norms(const H5Reference& got, const H5Reference& want, int n_layers
   EXPECT_GE(compared, 2 * n_layers);
 }
 
+// The folder, or the GGUF file in it.
+std::unique_ptr<ModelFiles> open_oracle(const std::string& folder) {
+  const std::string gguf = folder + "/model.gguf";
+  return open_model(fs::exists(gguf) ? gguf : folder);
+}
+
 CaptureRequest everything(const H5Reference& expected) {
   std::vector<int> ids;
   for (std::int64_t id : expected.integers("/input_ids")) ids.push_back(static_cast<int>(id));
@@ -98,8 +104,7 @@ class FolderOracle : public Oracle {};  // those that are Hugging Face folders
 TEST_P(Oracle, CaptureEqualsExpected) {
   SINKSCOPE_REQUIRE_SHARED(folder, "oracles/" + GetParam());
   const H5Reference want(folder + "/expected.h5");
-  const bool gguf = fs::exists(folder + "/model.gguf");
-  const auto model = open_model(gguf ? folder + "/model.gguf" : folder);
+  const auto model = open_oracle(folder);
   ASSERT_THAT(model->obstacles(), ::testing::IsEmpty());
   compare_with_expected(capture(*model, everything(want)), want, model->spec().n_layers);
 }
@@ -149,8 +154,7 @@ double relative_error(const std::vector<float>& got, const std::vector<float>& w
 TEST_P(Oracle, Bfloat16StaysNear) {
   SINKSCOPE_REQUIRE_SHARED(folder, "oracles/" + GetParam());
   const H5Reference want(folder + "/expected.h5");
-  const auto model =
-      open_model(fs::exists(folder + "/model.gguf") ? folder + "/model.gguf" : folder);
+  const auto model = open_oracle(folder);
   CaptureRequest request = everything(want);
   request.dtype = RunDtype::bfloat16;
   const H5Reference got(capture(*model, request));
@@ -162,8 +166,7 @@ TEST_P(Oracle, Bfloat16StaysNear) {
 TEST_P(Oracle, ReferenceKernelEqualsExpected) {
   SINKSCOPE_REQUIRE_SHARED(folder, "oracles/" + GetParam());
   const H5Reference want(folder + "/expected.h5");
-  const auto model =
-      open_model(fs::exists(folder + "/model.gguf") ? folder + "/model.gguf" : folder);
+  const auto model = open_oracle(folder);
   CaptureRequest request = everything(want);
   request.kernel = "reference";
   compare_with_expected(capture(*model, request), want, model->spec().n_layers);

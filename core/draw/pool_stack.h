@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+namespace sinkscope {
+
+// How two cells become one, and the value that changes nothing.
+struct PoolMaxAbs {
+  template <class T>
+  static T join(T a, T b) {
+    return std::abs(a) >= std::abs(b) ? a : b;
+  }
+  template <class T>
+  static constexpr T neutral = 0;
+};
+struct PoolMin {
+  template <class T>
+  static T join(T a, T b) {
+    return a < b ? a : b;
+  }
+  template <class T>
+  static constexpr T neutral = std::numeric_limits<T>::max();
+};
+struct PoolMax {
+  template <class T>
+  static T join(T a, T b) {
+    return a > b ? a : b;
+  }
+  template <class T>
+  static constexpr T neutral = std::numeric_limits<T>::lowest();
+};
+struct PoolSum {
+  template <class T>
+  static T join(T a, T b) {
+    return a + b;
+  }
+  template <class T>
+  static constexpr T neutral = 0;
+};
+struct PoolOr {
+  static std::uint8_t join(std::uint8_t a, std::uint8_t b) { return a | b; }
+  template <class T>
+  static constexpr T neutral = 0;
+};
+
+// The cells or blocks of one axis that each pixel stands for: [begin[i], end[i]), empty outside.
+struct PixelEdges {
+  std::vector<int> begin, end;
+  int size() const { return static_cast<int>(begin.size()); }
+};
+
+// A plane of numbers halved again and again. Level 0 stays where it is: `source` hands out its
+// rows, row(r, first, n, buffer) -> const T*, in the buffer or wherever they lie.
+template <class T, class Op>
+class PoolStack {
+ public:
+  template <class Source>
+  PoolStack(int rows, int cols, const Source& source) : rows_(rows), cols_(cols) {
+    if (rows == 0 || cols == 0) return;
+    std::vector<T> upper(cols), lower(cols);
+    for (int level = 1; rows > 1 || cols > 1; ++level) {
+      const int out_rows = (rows + 1) / 2, out_cols = (cols + 1) / 2;
+      std::vector<T> out(static_cast<std::size_t>(out_rows) * out_cols);
+      for (int r = 0; r < out_rows; ++r) {
+        const T* a = row(level - 1, 2 * r, 0, cols, source, upper.data());
+        const T* b =
+            2 * r + 1 < rows ? row(level - 1, 2 * r + 1, 0, cols, source, lower.data()) : nullptr;
+        halve(a, b, cols, upper.data(), out.data() + static_cast<std::size_t>(r) * out_cols);
+      }
+      levels_.push_back(std::move(out));
+      rows = out_rows;
+      cols = out_cols;
+    }
+  }
+
+  // out [rows.size(), cols.size()]: what each pixel's blocks of `level` join to.
+  template <class Source>
+  void pool(const Source& source, int level, const PixelEdges& rows, const PixelEdges& cols,
+            T* out) const {
+    const int first = *std::min_element(cols.begin.begin(), cols.begin.end());
+    const int n = *std::max_element(cols.end.begin(), cols.end.end()) - first;
+    if (n <= 0) return;
+    std::vector<T> line(n), buffer(n);
+    for (int i = 0; i < rows.size(); ++i, out += cols.size()) {
+      if (i > 0 && rows.begin[i] == rows.begin[i - 1] && rows.end[i] == rows.end[i - 1]) {
+        std::copy_n(out - cols.size(), cols.size(), out);
+        continue;
+      }
+      std::fill(line.begin(), line.end(), Op::template neutral<T>);
+      for (int r = rows.begin[i]; r < rows.end[i]; ++r) {
+        const T* values = row(level, r, first, n, source, buffer.data());
+        for (int c = 0; c < n; ++c) line[c] = Op::join(line[c], values[c]);
+      }
+      for (int j = 0; j < cols.size(); ++j) {
+        T joined = Op::template neutral<T>;
+        for (int c = cols.begin[j]; c < cols.end[j]; ++c)
+          joined = Op::join(joined, line[c - first]);
+        out[j] = joined;
+      }
+    }
+  }
+
+ private:
+  template <class Source>
+  const T* row(int level, int r, int first, int n, const Source& source, T* buffer) const {
+    if (level == 0) return source.row(r, first, n, buffer);
+    const std::size_t width = (static_cast<std::size_t>(cols_) + (1u << level) - 1) >> level;
+    return levels_[level - 1].data() + r * width + first;
+  }
+
+  // Rows first, which the compiler turns into vector instructions; `joined` may be `a`.
+  static void halve(const T* a, const T* b, int cols, T* joined, T* out) {
+    if (b != nullptr) {
+      for (int c = 0; c < cols; ++c) joined[c] = Op::join(a[c], b[c]);
+      a = joined;
+    }
+    for (int c = 0; c < cols / 2; ++c) out[c] = Op::join(a[2 * c], a[2 * c + 1]);
+    if (cols % 2 != 0) out[cols / 2] = a[cols - 1];
+  }
+
+  int rows_, cols_;
+  std::vector<std::vector<T>> levels_;
+};
+
+}  // namespace sinkscope

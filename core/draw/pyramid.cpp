@@ -1,0 +1,289 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/draw/pyramid.h"
+
+#include <fmt/format.h>
+
+#include <optional>
+
+#include "core/draw/grid_rows.h"
+#include "core/draw/pool_stack.h"
+#include "core/error.h"
+
+namespace sinkscope {
+
+namespace {
+
+constexpr std::uint8_t kHasNan = 1, kHasPlusInf = 2, kHasMinusInf = 4;
+
+// Finite existing cells as they are, everything else as the neutral value.
+template <class T, class Op>
+struct FiniteCells {
+  const Grid& grid;
+  bool any_special;
+
+  const T* row(int r, int first, int n, T* buffer) const {
+    return grid.visit([&](const auto* values) {
+      using Stored = std::decay_t<decltype(*values)>;
+      const Stored* cells = values + std::int64_t{r} * grid.cols() + first;
+      const CellSpan span = grid.span(r);
+      const int begin = std::clamp(span.begin - first, 0, n);
+      const int end = std::clamp(span.end - first, begin, n);
+      if constexpr (std::is_same_v<T, Stored>)
+        if (!any_special && begin == 0 && end == n) return static_cast<const T*>(cells);
+      std::fill(buffer, buffer + begin, Op::template neutral<T>);
+      for (int c = begin; c < end; ++c)
+        buffer[c] = cells[c] - cells[c] == 0 ? static_cast<T>(cells[c]) : Op::template neutral<T>;
+      std::fill(buffer + end, buffer + n, Op::template neutral<T>);
+      return static_cast<const T*>(buffer);
+    });
+  }
+};
+
+struct SpecialFlags {
+  const Grid& grid;
+
+  const std::uint8_t* row(int r, int first, int n, std::uint8_t* buffer) const {
+    for (int c = 0; c < n; ++c) switch (grid.kind(r, first + c)) {
+        case CellKind::nan:
+          buffer[c] = kHasNan;
+          break;
+        case CellKind::plus_inf:
+          buffer[c] = kHasPlusInf;
+          break;
+        case CellKind::minus_inf:
+          buffer[c] = kHasMinusInf;
+          break;
+        default:
+          buffer[c] = 0;
+      }
+    return buffer;
+  }
+};
+
+struct FiniteCounts {
+  const Grid& grid;
+
+  const std::uint32_t* row(int r, int first, int n, std::uint32_t* buffer) const {
+    for (int c = 0; c < n; ++c) buffer[c] = grid.kind(r, first + c) == CellKind::finite;
+    return buffer;
+  }
+};
+
+bool has_special(const Grid& grid) {
+  bool found = false;
+  for_each_row(grid, [&](int, int, const auto* values, int n) {
+    int odd = 0;
+    for (int i = 0; i < n; ++i) odd += !(values[i] - values[i] == 0);
+    found = found || odd > 0;
+  });
+  return found;
+}
+
+bool is_float(const Grid& grid) {
+  return grid.visit([](const auto* values) { return sizeof(*values) == sizeof(float); });
+}
+
+// The cells that each of n pixels over [from, to) stands for, cut to [0, size).
+PixelEdges pixel_edges(double from, double to, int n, int size) {
+  PixelEdges edges;
+  const double step = (to - from) / n;
+  const auto cell = [&](double at) {
+    return static_cast<int>(std::clamp(std::floor(at), -1.0, static_cast<double>(size)));
+  };
+  for (int i = 0; i < n; ++i) {
+    // A pixel smaller than a cell shows the cell under its center.
+    const int begin = cell(step > 1 ? from + i * step : from + (i + 0.5) * step);
+    int end = begin + 1;
+    if (step > 1)
+      end = std::max(end, i + 1 < n ? cell(from + (i + 1) * step) : cell(to - 1e-9) + 1);
+    edges.begin.push_back(std::clamp(begin, 0, size));
+    edges.end.push_back(std::clamp(end, edges.begin.back(), size));
+  }
+  return edges;
+}
+
+PixelEdges block_edges(const PixelEdges& cells, int level) {
+  PixelEdges blocks = cells;
+  for (int i = 0; i < cells.size(); ++i) {
+    blocks.begin[i] = cells.begin[i] >> level;
+    blocks.end[i] =
+        cells.begin[i] < cells.end[i] ? ((cells.end[i] - 1) >> level) + 1 : blocks.begin[i];
+  }
+  return blocks;
+}
+
+// Marks the pixels that stand for a cell of `span`.
+void mark_existing(const CellSpan& span, const PixelEdges& cols, CellKind* kinds) {
+  const auto first = std::upper_bound(cols.end.begin(), cols.end.end(), span.begin);
+  const auto last = std::lower_bound(cols.begin.begin(), cols.begin.end(), span.end);
+  for (auto j = first - cols.end.begin(); j < last - cols.begin.begin(); ++j)
+    if (cols.begin[j] < cols.end[j]) kinds[j] = CellKind::finite;
+}
+
+CellKind kind_of_flags(std::uint8_t flags) {
+  if (flags & kHasNan) return CellKind::nan;
+  return flags & kHasPlusInf ? CellKind::plus_inf : CellKind::minus_inf;
+}
+
+}  // namespace
+
+struct Pyramid::Levels {
+  template <class Op>
+  using Values = std::variant<PoolStack<float, Op>, PoolStack<double, Op>>;
+
+  std::variant<Values<PoolMaxAbs>, Values<PoolMin>, Values<PoolMax>, PoolStack<double, PoolSum>>
+      values;
+  std::optional<PoolStack<std::uint8_t, PoolOr>> specials;  // where there is any
+  std::optional<PoolStack<std::uint32_t, PoolSum>> counts;  // of a mean
+};
+
+namespace {
+
+template <class T, class Op>
+PoolStack<T, Op> stack_of(const Grid& grid, bool any_special) {
+  return PoolStack<T, Op>(grid.rows(), grid.cols(), FiniteCells<T, Op>{grid, any_special});
+}
+
+template <class Op>
+Pyramid::Levels::Values<Op> values_of(const Grid& grid, bool any_special) {
+  if (is_float(grid)) return stack_of<float, Op>(grid, any_special);
+  return stack_of<double, Op>(grid, any_special);
+}
+
+std::shared_ptr<const Pyramid::Levels> build(const Grid& grid, Reduction reduction) {
+  const bool special = has_special(grid);
+  auto levels = [&]() -> Pyramid::Levels {
+    switch (reduction) {
+      case Reduction::min:
+        return {values_of<PoolMin>(grid, special), {}, {}};
+      case Reduction::max:
+        return {values_of<PoolMax>(grid, special), {}, {}};
+      case Reduction::mean:
+        return {stack_of<double, PoolSum>(grid, special), {}, {}};
+      case Reduction::max_abs:
+        break;
+    }
+    return {values_of<PoolMaxAbs>(grid, special), {}, {}};
+  }();
+  if (special) levels.specials.emplace(grid.rows(), grid.cols(), SpecialFlags{grid});
+  if (reduction == Reduction::mean)
+    levels.counts.emplace(grid.rows(), grid.cols(), FiniteCounts{grid});
+  return std::make_shared<const Pyramid::Levels>(std::move(levels));
+}
+
+// One view of a pyramid on its way to pixels.
+struct View {
+  const Grid& grid;
+  const Pyramid::Levels& levels;
+  int level;
+  PixelEdges rows, cols;
+  std::size_t n_pixels;
+
+  template <class T, class Op>
+  void pool_values(const PoolStack<T, Op>& stack, std::vector<double>& out) const {
+    const FiniteCells<T, Op> source{grid, levels.specials.has_value()};
+    if constexpr (std::is_same_v<T, double>) {
+      stack.pool(source, level, rows, cols, out.data());
+    } else {
+      std::vector<T> values(n_pixels);
+      stack.pool(source, level, rows, cols, values.data());
+      std::copy(values.begin(), values.end(), out.begin());
+    }
+  }
+  template <class... Stacks>
+  void pool_values(const std::variant<Stacks...>& stacks, std::vector<double>& out) const {
+    std::visit([&](const auto& stack) { pool_values(stack, out); }, stacks);
+  }
+};
+
+void apply_counts(const View& view, PooledCells& cells) {
+  std::vector<std::uint32_t> counts(view.n_pixels);
+  view.levels.counts->pool(FiniteCounts{view.grid}, view.level, view.rows, view.cols,
+                           counts.data());
+  for (std::size_t i = 0; i < counts.size(); ++i)
+    if (counts[i] > 0) cells.values[i] /= counts[i];
+}
+
+void apply_specials(const View& view, PooledCells& cells) {
+  std::vector<std::uint8_t> flags(view.n_pixels);
+  view.levels.specials->pool(SpecialFlags{view.grid}, view.level, view.rows, view.cols,
+                             flags.data());
+  for (std::size_t i = 0; i < flags.size(); ++i)
+    if (flags[i] != 0 && cells.kinds[i] == CellKind::finite)
+      cells.kinds[i] = kind_of_flags(flags[i]);
+}
+
+}  // namespace
+
+Pyramid::Pyramid(const Grid& grid, Reduction reduction)
+    : grid_(grid), reduction_(reduction), levels_(build(grid, reduction)) {}
+
+PooledCells Pyramid::reduced(const CellRect& view, int target_rows, int target_cols) const {
+  PooledCells cells;
+  cells.rows = std::max(target_rows, 0);
+  cells.cols = std::max(target_cols, 0);
+  const std::size_t n = static_cast<std::size_t>(cells.rows) * cells.cols;
+  cells.values.assign(n, 0);
+  cells.kinds.assign(n, CellKind::masked);
+  if (n == 0 || grid_.empty() || !(view.height() > 0) || !(view.width() > 0)) return cells;
+
+  const double row_step = view.height() / cells.rows, col_step = view.width() / cells.cols;
+  cells.pooled = std::max(row_step, col_step) > 1;
+  const PixelEdges rows = pixel_edges(view.top, view.bottom, cells.rows, grid_.rows());
+  const PixelEdges cols = pixel_edges(view.left, view.right, cells.cols, grid_.cols());
+  for (int i = 0; i < cells.rows; ++i)
+    for (int r = rows.begin[i]; r < rows.end[i]; ++r) {
+      mark_existing(grid_.span(r), cols, cells.kinds.data() + std::size_t(i) * cells.cols);
+      if (!grid_.has_spans()) break;
+    }
+
+  int level = 0;
+  while (std::ldexp(1.0, level + 2) <= std::min(row_step, col_step)) ++level;
+  const View pixels{grid_, *levels_, level, block_edges(rows, level), block_edges(cols, level), n};
+  pixels.pool_values(levels_->values, cells.values);
+  if (levels_->counts) apply_counts(pixels, cells);
+  if (levels_->specials) apply_specials(pixels, cells);
+  return cells;
+}
+
+PooledCells Pyramid::reduced(int target_rows, int target_cols) const {
+  return reduced({0, 0, double(grid_.rows()), double(grid_.cols())}, target_rows, target_cols);
+}
+
+std::string_view reduction_text(Reduction reduction) {
+  switch (reduction) {
+    case Reduction::min:
+      return "min";
+    case Reduction::max:
+      return "max";
+    case Reduction::mean:
+      return "mean";
+    case Reduction::max_abs:
+      break;
+  }
+  return "max_abs";
+}
+
+Reduction parse_reduction(std::string_view text) {
+  for (const Reduction reduction :
+       {Reduction::max_abs, Reduction::min, Reduction::max, Reduction::mean})
+    if (reduction_text(reduction) == text) return reduction;
+  throw Error(ErrorKind::invalid_argument,
+              fmt::format("reduction \"{}\" is none of max_abs, min, max, mean", text));
+}
+
+std::string_view reduction_label(Reduction reduction) {
+  switch (reduction) {
+    case Reduction::min:
+      return "min of each pixel";
+    case Reduction::max:
+      return "max of each pixel";
+    case Reduction::mean:
+      return "mean of each pixel";
+    case Reduction::max_abs:
+      break;
+  }
+  return "max |x| of each pixel";
+}
+
+}  // namespace sinkscope

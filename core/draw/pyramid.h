@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#pragma once
+
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include "core/draw/grid.h"
+
+namespace sinkscope {
+
+// What a pixel shows that stands for many cells. max_abs keeps the sign.
+enum class Reduction { max_abs, min, max, mean };
+
+std::string_view reduction_text(Reduction reduction);   // "max_abs"
+Reduction parse_reduction(std::string_view text);       // throws Error{invalid_argument}
+std::string_view reduction_label(Reduction reduction);  // "max |x| of each pixel"
+
+// A rectangle in cell coordinates: cell (r, c) is [r, r+1) × [c, c+1).
+struct CellRect {
+  double top = 0, left = 0, bottom = 0, right = 0;
+
+  double height() const { return bottom - top; }
+  double width() const { return right - left; }
+  bool operator==(const CellRect&) const = default;
+};
+
+// Pixels of a viewport. A pixel that stands for several cells is masked when none of them exists;
+// else NaN when any of them is NaN; else infinite when any is (+ before −); else the reduction of
+// its cells. So no NaN and no infinity disappears by zooming out.
+struct PooledCells {
+  int rows = 0, cols = 0;
+  std::vector<double> values;   // [rows, cols]; anything where the kind is not finite
+  std::vector<CellKind> kinds;  // [rows, cols]
+  bool pooled = false;          // some pixel stands for more than one cell
+
+  double at(int row, int col) const { return values[static_cast<std::size_t>(row) * cols + col]; }
+  CellKind kind(int row, int col) const {
+    return kinds[static_cast<std::size_t>(row) * cols + col];
+  }
+};
+
+// A grid with halves, quarters, … of itself, so that any part of it is drawn in time that depends
+// on the pixels and not on the cells. Immutable; a copy shares the levels. Needs a third of the
+// grid's memory.
+class Pyramid {
+ public:
+  Pyramid() : Pyramid(Grid()) {}
+  explicit Pyramid(const Grid& grid, Reduction reduction = Reduction::max_abs);
+
+  const Grid& grid() const { return grid_; }
+  Reduction reduction() const { return reduction_; }
+
+  // The view on target_rows × target_cols pixels. Every cell of the view is part of at least one
+  // pixel. Pixel edges are cell edges (pixel i starts at the cell under its top left corner); when
+  // a pixel is wider than four cells they are edges of blocks at most half a pixel wide. Pixels
+  // outside the grid are masked.
+  PooledCells reduced(const CellRect& view, int target_rows, int target_cols) const;
+  PooledCells reduced(int target_rows, int target_cols) const;  // all of it
+
+  struct Levels;
+
+ private:
+  Grid grid_;
+  Reduction reduction_;
+  std::shared_ptr<const Levels> levels_;
+};
+
+}  // namespace sinkscope

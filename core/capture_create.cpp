@@ -37,6 +37,8 @@ std::string style_json(std::size_t rank, bool is_log) {
       is_log ? "log" : "linear");
 }
 
+bool is_provenance(const std::string& path) { return path.starts_with("provenance/"); }
+
 // Makes one run's group.
 class RunBuilder {
  public:
@@ -78,7 +80,7 @@ class RunBuilder {
       h5::set_attribute(dataset.handle(), "long_name", std::string(rule.title));
     }
     if (!rule.units.empty()) h5::set_attribute(dataset.handle(), "units", std::string(rule.units));
-    write_known_values(layout_, run_, spec.path, dataset);
+    if (!is_provenance(spec.path)) write_known_values(layout_, run_, spec.path, dataset);
     return dataset.offset();
   }
 
@@ -196,6 +198,16 @@ std::vector<RunTable> create_structure(const h5::File& file, const CaptureLayout
     tables.push_back(std::move(table));
   }
   return tables;
+}
+
+void write_provenance(const h5::File& file, const CaptureLayout& layout) {
+  for (const DatasetSpec& spec : datasets_of(layout, 0)) {
+    if (!is_provenance(spec.path)) continue;
+    const std::string path = "run0/" + spec.path;
+    auto dataset =
+        h5::Dataset::open_for_writing(file.root(), path, fmt::format("{}: {}", file.path(), path));
+    write_known_values(layout, 0, spec.path, dataset);
+  }
 }
 
 }  // namespace sinkscope

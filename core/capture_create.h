@@ -25,8 +25,11 @@ struct RunTable {
 };
 
 // Makes every group, attribute and dataset of the layout in an empty file and writes what is known
-// already: inputs, texts, lists of layers, norm gains, provenance. Error{io}, and
+// already: inputs, texts, lists of layers, norm gains; not the provenance. Error{io}, and
 // Error{invalid_argument} for a layout that contradicts itself.
 std::vector<RunTable> create_structure(const h5::File& file, const CaptureLayout& layout);
+
+// Fills the provenance datasets of such a file.
+void write_provenance(const h5::File& file, const CaptureLayout& layout);
 
 }  // namespace sinkscope

@@ -64,7 +64,8 @@ class OpenDatasets {
 
 class FileWriter final : public CaptureWriter {
  public:
-  FileWriter(std::string path, CaptureLayout layout, Existing existing)
+  FileWriter(std::string path, CaptureLayout layout, Existing existing,
+             const CompleteProvenance& complete)
       : path_(std::move(path)),
         part_(path_ + ".part"),
         layout_(std::move(layout)),
@@ -72,7 +73,7 @@ class FileWriter final : public CaptureWriter {
         open_(file_) {
     refuse_existing(path_);
     refuse_existing(part_);
-    create();
+    create(complete);
     file_ = h5::File::open_for_writing(part_);
     descriptor_ = file_.descriptor();
   }
@@ -151,12 +152,14 @@ class FileWriter final : public CaptureWriter {
   }
 
   // The whole structure goes to a file of another name first: NAME.part never lacks any of it.
-  void create() {
+  void create(const CompleteProvenance& complete) {
     const std::string unborn = part_ + ".tmp";
     h5::File::require_unlocked(part_);
     h5::File file = h5::File::create(unborn);
     try {
       tables_ = create_structure(file, layout_);
+      if (complete) complete(layout_.provenance);
+      write_provenance(file, layout_);
       file.close();
     } catch (...) {
       file.abandon();
@@ -254,9 +257,9 @@ void FileWriter::write_pattern(int run, int layer_slot, int head_begin, int n_he
 }  // namespace
 
 std::unique_ptr<CaptureWriter> CaptureWriter::create(const std::string& path,
-                                                     const CaptureLayout& layout,
-                                                     Existing existing) {
-  return std::make_unique<FileWriter>(path, layout, existing);
+                                                     const CaptureLayout& layout, Existing existing,
+                                                     const CompleteProvenance& complete) {
+  return std::make_unique<FileWriter>(path, layout, existing, complete);
 }
 
 }  // namespace sinkscope

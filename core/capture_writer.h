@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -21,10 +22,14 @@ class CaptureWriter {
  public:
   enum class Existing { refuse, overwrite };
 
+  // Completes the provenance, which is asked for last: who runs the model may still be starting.
+  using CompleteProvenance = std::function<void(Provenance&)>;
+
   // Throws Error{invalid_argument} when `path` or an unfinished NAME.part exists and is to be
-  // refused, or when the layout contradicts itself; Error{io} otherwise.
+  // refused, or when the layout contradicts itself; Error{io} otherwise; what `complete` throws.
   static std::unique_ptr<CaptureWriter> create(const std::string& path, const CaptureLayout& layout,
-                                               Existing existing);
+                                               Existing existing,
+                                               const CompleteProvenance& complete = {});
   virtual ~CaptureWriter() = default;
 
   virtual const CaptureLayout& layout() const = 0;

@@ -73,17 +73,20 @@ void require_runnable(const ModelFiles& model) {
 }
 
 std::optional<CaptureSummary> record_to_file(const ModelFiles& model, const CaptureRequest& request,
-                                             CaptureLayout layout, const std::string& path,
+                                             const CaptureLayout& layout, const std::string& path,
                                              CaptureWriter::Existing existing, ProgressMode mode,
                                              Console& console) {
+  // The file is made while LibTorch is still loading.
+  const auto writer = CaptureWriter::create(path, layout, existing, [&](Provenance& provenance) {
+    const Engine& engine = load_engine();
+    provenance.device = engine.resolve_device(request.device);
+    provenance.torch = engine.torch_version();
+    provenance.kernel = engine.kernel(request);
+  });
   Engine& engine = load_engine();
-  layout.provenance.device = engine.resolve_device(request.device);
-  layout.provenance.torch = engine.torch_version();
-  layout.provenance.kernel = engine.kernel(request);
   StopSignals signals;
   Progress progress;
   Outcome outcome;
-  const auto writer = CaptureWriter::create(path, layout, existing);
   {
     ProgressPrinter printer(mode, console, model.spec().n_layers);
     std::jthread worker([&](std::stop_token stop) {

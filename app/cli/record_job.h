@@ -18,7 +18,7 @@ void require_runnable(const ModelFiles& model);
 // it to stop, a second one ends the process. nullopt: stopped; whole layers are in `path`.part.
 // Throws what the engine and the writer throw.
 std::optional<CaptureSummary> record_to_file(const ModelFiles& model, const CaptureRequest& request,
-                                             CaptureLayout layout, const std::string& path,
+                                             const CaptureLayout& layout, const std::string& path,
                                              CaptureWriter::Existing existing, ProgressMode mode,
                                              Console& console);
 

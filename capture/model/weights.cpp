@@ -7,6 +7,8 @@
 #include <chrono>
 #include <numeric>
 
+#include "capture/record/background.h"
+
 namespace sinkscope {
 namespace {
 
@@ -86,7 +88,10 @@ WeightStore::~WeightStore() = default;
 void WeightStore::prefetch(int layer) {
   if (layer < 0 || layer >= model_.spec().n_layers) return;
   if (kept_.count(layer) != 0 || pending_.count(layer) != 0) return;
-  pending_[layer] = std::async(std::launch::async, [this, layer] { return read(layer); });
+  pending_[layer] = std::async(std::launch::async, [this, layer] {
+    run_in_background();
+    return read(layer);
+  });
 }
 
 std::shared_ptr<const LayerWeights> WeightStore::layer(int layer) {

@@ -4,6 +4,8 @@
 #include <chrono>
 #include <utility>
 
+#include "capture/record/background.h"
+
 namespace sinkscope {
 
 WriteQueue::WriteQueue(CaptureWriter& writer, std::int64_t max_bytes)
@@ -43,6 +45,7 @@ void WriteQueue::throw_if_failed() {
 }
 
 void WriteQueue::run() {
+  run_in_background();
   std::unique_lock lock(mutex_);
   while (true) {
     changed_.wait(lock, [&] { return closing_ || !jobs_.empty(); });

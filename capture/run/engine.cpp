@@ -85,7 +85,9 @@ class Run {
         dtype_(request.dtype == RunDtype::bfloat16 ? at::kBFloat16 : at::kFloat),
         groups_(prompt_groups(request, spec_.d_model)),
         weights_(model, device_, dtype_, groups_.size() > 1 ? request.weight_budget : 0),
-        queue_(writer, kQueueBytes) {}
+        queue_(writer, kQueueBytes) {
+    if (spec_.has_head) head_rows_.emplace(model, device_, dtype_);
+  }
 
   std::optional<CaptureSummary> run() {
     const Clock::time_point begin = Clock::now();
@@ -130,6 +132,7 @@ class Run {
     job_.progress.stage = Stage::running;
     for (int layer = 0; layer < spec_.n_layers; ++layer) {
       job_.progress.layer = layer;
+      if (layer + 1 == spec_.n_layers && head_rows_) head_rows_->prefetch();
       const std::shared_ptr<const LayerWeights> w = weights_.layer(layer);
       for (PromptState& p : prompts) {
         if (job_.stop.stop_requested()) return false;
@@ -172,7 +175,7 @@ class Run {
     }
     if (!spec_.has_head) return true;
     const HeadOptions options{layout_.top_k, layout_.logits_full};
-    if (!run_head(model_, heads, options, device_, dtype_, queue_, job_)) return false;
+    if (!run_head(*head_rows_, heads, options, queue_, job_)) return false;
     for (HeadRun& head : heads) write_head(std::move(head));
     return true;
   }
@@ -203,6 +206,7 @@ class Run {
   const at::ScalarType dtype_;
   const std::vector<std::pair<int, int>> groups_;
   WeightStore weights_;
+  std::optional<HeadRows> head_rows_;
   BufferPool pool_;
   at::Tensor final_gain_;
   std::vector<float> divisors_;

@@ -12,6 +12,7 @@
 #include "capture/model/attention_rows.h"
 #include "capture/model/linear.h"
 #include "capture/model/weights.h"
+#include "capture/record/background.h"
 
 namespace sinkscope {
 namespace {
@@ -89,22 +90,38 @@ void finish(HeadRun& run, const std::vector<TokenState>& states, int top_k) {
 
 }  // namespace
 
-bool run_head(const ModelFiles& model, std::vector<HeadRun>& runs, const HeadOptions& options,
-              at::Device device, at::ScalarType dtype, WriteQueue& queue, JobContext job) {
-  const Role role = model.has(Role::unembed, kNoLayer) ? Role::unembed : Role::embed;
-  const std::int64_t V = model.rows(role, kNoLayer);
-  const auto read = [&](std::int64_t begin) {
+HeadRows::HeadRows(const ModelFiles& model, at::Device device, at::ScalarType dtype)
+    : model_(model), device_(device), dtype_(dtype),
+      role_(model.has(Role::unembed, kNoLayer) ? Role::unembed : Role::embed),
+      vocab_size_(model.rows(role_, kNoLayer)) {}
+
+void HeadRows::start(std::int64_t begin) {
+  next_ = std::async(std::launch::async, [this, begin] {
+    run_in_background();
     const c10::InferenceMode inference;
-    return read_matrix(model, role, kNoLayer, begin, std::min(V, begin + kVocabularyRows), device,
-                       dtype);
-  };
+    return read_matrix(model_, role_, kNoLayer, begin,
+                       std::min(vocab_size_, begin + kVocabularyRows), device_, dtype_);
+  });
+}
+
+void HeadRows::prefetch() {
+  if (!next_.valid()) start(0);
+}
+
+at::Tensor HeadRows::slice(std::int64_t begin) {
+  prefetch();
+  at::Tensor rows = next_.get();
+  if (begin + kVocabularyRows < vocab_size_) start(begin + kVocabularyRows);
+  return rows;
+}
+
+bool run_head(HeadRows& head_rows, std::vector<HeadRun>& runs, const HeadOptions& options,
+              WriteQueue& queue, JobContext job) {
+  const std::int64_t V = head_rows.vocab_size();
   std::vector<std::vector<TokenState>> states;
   for (const HeadRun& run : runs) states.emplace_back(run.token_ids.size());
-  std::future<at::Tensor> next = std::async(std::launch::async, read, 0);
   for (std::int64_t begin = 0; begin < V; begin += kVocabularyRows) {
-    const at::Tensor rows = next.get();
-    if (begin + kVocabularyRows < V)
-      next = std::async(std::launch::async, read, begin + kVocabularyRows);
+    const at::Tensor rows = head_rows.slice(begin);
     for (std::size_t r = 0; r < runs.size(); ++r) {
       const HeadRun& run = runs[r];
       const std::int64_t T = run.normed.size(0);

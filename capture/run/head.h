@@ -4,6 +4,7 @@
 #include <ATen/ATen.h>
 
 #include <cstdint>
+#include <future>
 #include <stop_token>
 #include <vector>
 
@@ -28,10 +29,31 @@ struct HeadOptions {
   bool logits_full = false;  // write logits/full as the tiles come
 };
 
+// The rows of the head in slices of at most 8,192, read one slice ahead on a thread of its own.
+class HeadRows {
+ public:
+  HeadRows(const ModelFiles& model, at::Device device, at::ScalarType dtype);
+  std::int64_t vocab_size() const { return vocab_size_; }
+  // Starts reading the first slice, unless that has begun already.
+  void prefetch();
+  // The slice that begins at `begin`, in order from 0; starts reading the next one.
+  at::Tensor slice(std::int64_t begin);
+
+ private:
+  void start(std::int64_t begin);
+
+  const ModelFiles& model_;
+  at::Device device_;
+  at::ScalarType dtype_;
+  Role role_;
+  std::int64_t vocab_size_;
+  std::future<at::Tensor> next_;
+};
+
 // The language-model head in tiles of at most 256 tokens × 8,192 vocabulary rows: online
 // log-sum-exp, loss and top-k; [T, V] never exists. The head's rows are read once for all runs.
 // False = canceled.
-bool run_head(const ModelFiles& model, std::vector<HeadRun>& runs, const HeadOptions& options,
-              at::Device device, at::ScalarType dtype, WriteQueue& queue, JobContext job);
+bool run_head(HeadRows& rows, std::vector<HeadRun>& runs, const HeadOptions& options,
+              WriteQueue& queue, JobContext job);
 
 }  // namespace sinkscope

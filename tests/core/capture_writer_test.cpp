@@ -328,7 +328,22 @@ TEST(CaptureWriter, ViewersAreToldWhatToPlot) {
   EXPECT_EQ(file.text("/run0/stats/hook_resid_post/dim_rest", "signal"), "mean_abs");
   EXPECT_EQ(file.text("/run0/norm/ln1", "signal"), "gain");
   EXPECT_EQ(file.text("/run0/attention/entropy", "units"), "nats");
-  EXPECT_EQ(file.text("/run0/attention/key_mass", "long_name"), "attention received by key");
+  EXPECT_EQ(file.text("/run0/attention/key_mass", "long_name"),
+            "attention probability received by key");
+}
+
+TEST(FieldCases, FC37_ProbabilitiesAndScoresSayWhatTheyAre) {
+  const std::string path = fresh_path();
+  test::write_sample_capture(path);
+  const test::H5Reference file(path);
+  for (const char* name : {"pattern", "window", "thumbnail", "key_mass", "first4", "last8"})
+    EXPECT_NE(file.text(std::string("/run0/attention/") + name, "long_name").find("probability"),
+              std::string::npos)
+        << name;
+  for (const char* name : {"lse", "logit_max", "logit_gap"})
+    EXPECT_NE(file.text(std::string("/run0/attention/") + name, "long_name").find("score"),
+              std::string::npos)
+        << name;
 }
 
 TEST(FieldCases, FC71_TheStyleHintIsWrittenForBothViewers) {

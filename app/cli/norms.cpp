@@ -6,7 +6,7 @@
 
 #include "app/cli/capture_runs.h"
 #include "app/cli/command_line.h"
-#include "app/cli/capture_norms.h"
+#include "core/capture_norms.h"
 #include "capture/checkpoint/model_norms.h"
 #include "app/cli/parse_text.h"
 #include "app/cli/run_cli.h"

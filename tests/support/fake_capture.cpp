@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include "core/error.h"
 
@@ -44,15 +45,24 @@ const FakeCapture::Array& FakeCapture::array(const std::string& run,
 }
 
 bool FakeCapture::has(const std::string& run, const std::string& path) const {
-  return arrays_.contains(key(run, path)) || texts_.contains(key(run, path));
+  return arrays_.contains(key(run, path)) || texts_.contains(key(run, path)) ||
+         !children(run, path).empty();
 }
 
 std::vector<std::int64_t> FakeCapture::dims(const std::string& run, const std::string& path) const {
   return array(run, path).dims;
 }
 
-std::vector<std::string> FakeCapture::children(const std::string&, const std::string&) const {
-  return {};
+std::vector<std::string> FakeCapture::children(const std::string& run,
+                                               const std::string& group) const {
+  std::set<std::string> names;
+  const std::string prefix = key(run, group) + '/';
+  for (const auto& [path, array] : arrays_) {
+    if (!path.starts_with(prefix)) continue;
+    const std::string name = path.substr(prefix.size());
+    if (name.find('@') == std::string::npos) names.insert(name.substr(0, name.find('/')));
+  }
+  return {names.begin(), names.end()};
 }
 
 std::vector<double> FakeCapture::read_f64(const std::string& run, const std::string& path) const {
@@ -92,7 +102,7 @@ std::vector<float> FakeCapture::read_f32(const std::string& run, const std::stri
 }
 
 bool FakeCapture::is_dataset(const std::string& run, const std::string& path) const {
-  return has(run, path);
+  return arrays_.contains(key(run, path)) || texts_.contains(key(run, path));
 }
 
 ElementType FakeCapture::type(const std::string& run, const std::string& path) const {
@@ -116,18 +126,31 @@ std::string FakeCapture::read_text(const std::string& run, const std::string& pa
   return read_texts(run, path).at(0);
 }
 
-bool FakeCapture::has_attribute(const std::string&, const std::string&, const std::string&) const {
-  return false;
+bool FakeCapture::has_attribute(const std::string& run, const std::string& path,
+                                const std::string& name) const {
+  return has(run, path + '@' + name);
 }
 
-std::string FakeCapture::text_attribute(const std::string&, const std::string& path,
+std::string FakeCapture::text_attribute(const std::string& run, const std::string& path,
                                         const std::string& name) const {
-  missing(path + '@' + name);
+  return read_text(run, path + '@' + name);
 }
 
-double FakeCapture::number_attribute(const std::string&, const std::string& path,
+double FakeCapture::number_attribute(const std::string& run, const std::string& path,
                                      const std::string& name) const {
-  missing(path + '@' + name);
+  return array(run, path + '@' + name).values.at(0);
+}
+
+void put_norm(FakeCapture& capture, const std::string& run, const std::string& role,
+              const std::vector<int>& layers, const std::vector<double>& gains) {
+  const auto n = static_cast<std::int64_t>(layers.size());
+  const std::string group = "norm/" + role;
+  capture.put(run, group + "/layers", {n}, {layers.begin(), layers.end()});
+  for (const char* name : {"/gain", "/gain_raw"})
+    capture.put(run, group + name, {n, static_cast<std::int64_t>(gains.size()) / n}, gains);
+  capture.put_texts(run, group + "@kind", {"rms"});
+  capture.put(run, group + "@eps", {}, {1e-5});
+  capture.put(run, group + "@offset", {}, {0});
 }
 
 RunInput FakeCapture::input(const std::string& run) const {

@@ -22,6 +22,7 @@ class FakeCapture : public CaptureReader {
   void put(const std::string& run, const std::string& path, std::vector<std::int64_t> dims,
            std::vector<double> values);
   void put_texts(const std::string& run, const std::string& path, std::vector<std::string> texts);
+  // An attribute `name` of `path` is put as path@name.
 
   const std::string& path() const override { return path_; }
   const std::vector<std::string>& runs() const override { return runs_; }
@@ -84,5 +85,9 @@ void put_stats(FakeCapture& capture, const std::string& run, const std::string& 
 // residual/stream itself where `record_stream`.
 void put_residual(FakeCapture& capture, const std::string& run, int n_layers, int width,
                   const std::vector<float>& stream, bool record_stream);
+
+// norm/<role> with gain = gain_raw [N,C], kind "rms", eps 1e-5, offset 0.
+void put_norm(FakeCapture& capture, const std::string& run, const std::string& role,
+              const std::vector<int>& layers, const std::vector<double>& gains);
 
 }  // namespace sinkscope::test

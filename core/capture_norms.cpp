@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "app/cli/capture_norms.h"
+#include "core/capture_norms.h"
 
 #include <utility>
 

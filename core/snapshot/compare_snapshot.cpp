@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/snapshot/compare_snapshot.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <utility>
+
+#include "core/error.h"
+#include "core/number_text.h"
+
+namespace sinkscope {
+namespace {
+
+constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+
+// Index pairs of the values that both lists have, in the order of the first.
+struct Common {
+  std::vector<int> values;
+  std::vector<int> in_a, in_b;
+};
+
+Common common_of(const std::vector<int>& a, const std::vector<int>& b) {
+  std::map<int, int> place;
+  for (std::size_t i = 0; i < b.size(); ++i) place.emplace(b[i], static_cast<int>(i));
+  Common common;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    const auto found = place.find(a[i]);
+    if (found == place.end()) continue;
+    common.values.push_back(a[i]);
+    common.in_a.push_back(static_cast<int>(i));
+    common.in_b.push_back(found->second);
+  }
+  return common;
+}
+
+// First and one past the last column that exists in both; columns between need not.
+CellSpan common_span(const Grid& a, int row_a, const Grid& b, int row_b, const Common& cols) {
+  CellSpan span{0, 0};
+  for (int c = 0; c < static_cast<int>(cols.values.size()); ++c) {
+    const auto i = static_cast<std::size_t>(c);
+    if (!a.exists(row_a, cols.in_a[i]) || !b.exists(row_b, cols.in_b[i])) continue;
+    if (span.begin == span.end) span.begin = c;
+    span.end = c + 1;
+  }
+  return span;
+}
+
+Difference difference_of(const std::vector<CompareSide>& sides, std::size_t a, std::size_t b) {
+  const CompareSide& left = sides[a];
+  const CompareSide& right = sides[b];
+  const Common rows = common_of(left.rows, right.rows);
+  const Common cols = common_of(left.cols, right.cols);
+  std::vector<double> values(rows.values.size() * cols.values.size(), kNaN);
+  std::vector<CellSpan> spans;
+  for (std::size_t r = 0; r < rows.values.size(); ++r) {
+    const CellSpan span = common_span(left.map, rows.in_a[r], right.map, rows.in_b[r], cols);
+    spans.push_back(span);
+    for (int c = span.begin; c < span.end; ++c) {
+      const auto i = static_cast<std::size_t>(c);
+      if (left.map.exists(rows.in_a[r], cols.in_a[i]) &&
+          right.map.exists(rows.in_b[r], cols.in_b[i]))
+        values[r * cols.values.size() + i] =
+            right.map.at(rows.in_b[r], cols.in_b[i]) - left.map.at(rows.in_a[r], cols.in_a[i]);
+    }
+  }
+  Difference difference;
+  difference.a = a;
+  difference.b = b;
+  difference.map = Grid(static_cast<int>(rows.values.size()), static_cast<int>(cols.values.size()),
+                        std::move(values))
+                       .with_spans(std::move(spans));
+  difference.rows = rows.values;
+  difference.cols = cols.values;
+  difference.text = fmt::format("{} − {}", right.title, left.title);
+  const bool is_part = rows.values.size() < std::max(left.rows.size(), right.rows.size()) ||
+                       cols.values.size() < std::max(left.cols.size(), right.cols.size());
+  if (is_part)
+    difference.text += fmt::format(", the common {} × {}", rows.values.size(), cols.values.size());
+  return difference;
+}
+
+std::string token_text(const RunInput& input, std::size_t t) {
+  const std::string& text = input.token_text.at(t);
+  return text.empty() ? fmt::format("id {}", input.token_ids[t]) : quoted(text);
+}
+
+void note_tokens(const CompareSide& a, const CompareSide& b, std::vector<std::string>& notes) {
+  const RunInput& left = a.input;
+  const RunInput& right = b.input;
+  if (left.token_ids == right.token_ids) return;
+  const std::size_t common = std::min(left.token_ids.size(), right.token_ids.size());
+  std::size_t n_different = 0, first = common;
+  for (std::size_t t = common; t-- > 0;)
+    if (left.token_ids[t] != right.token_ids[t]) {
+      ++n_different;
+      first = t;
+    }
+  if (n_different > 0) {
+    notes.push_back(fmt::format(
+        "Different inputs: {} of the first {} tokens differ, the first at position {}: {} in {}, "
+        "{} in {}.",
+        n_different, common, first, token_text(left, first), a.title, token_text(right, first),
+        b.title));
+  }
+  if (left.token_ids.size() != right.token_ids.size())
+    notes.push_back(fmt::format("Different lengths: {} tokens in {}, {} in {}.",
+                                left.token_ids.size(), a.title, right.token_ids.size(), b.title));
+}
+
+bool begins_with_bos(const RunInput& input) {
+  return std::find(input.bos_positions.begin(), input.bos_positions.end(), 0) !=
+         input.bos_positions.end();
+}
+
+void note_pair(const CompareSide& a, const CompareSide& b, std::vector<std::string>& notes) {
+  if (a.model.fingerprint != b.model.fingerprint || a.model.name != b.model.name) {
+    const std::string same_name =
+        a.model.name == b.model.name ? " (the same name, other weights)" : "";
+    notes.push_back(fmt::format("Different models: {} in {}, {} in {}{}.", a.model.name, a.title,
+                                b.model.name, b.title, same_name));
+  }
+  if (a.kind != MapKind::norms) {
+    note_tokens(a, b, notes);
+    if (begins_with_bos(a.input) != begins_with_bos(b.input))
+      notes.push_back(fmt::format("Only {} begins with a BOS token: first tokens are not the same.",
+                                  begins_with_bos(a.input) ? a.title : b.title));
+  }
+  if (a.map.rows() != b.map.rows() || a.map.cols() != b.map.cols())
+    notes.push_back(fmt::format(
+        "Unequal shapes: {} × {} in {}, {} × {} in {}; the difference covers what both have.",
+        a.map.rows(), a.map.cols(), a.title, b.map.rows(), b.map.cols(), b.title));
+  if (a.cols != b.cols && a.kind == MapKind::residual)
+    notes.push_back(fmt::format(
+        "The columns of {} and {} are not the same dimensions; the difference matches them by "
+        "index.",
+        a.title, b.title));
+  if (a.source != b.source)
+    notes.push_back(fmt::format("Different sources: {} in {}, {} in {}.", a.source, a.title,
+                                b.source, b.title));
+}
+
+}  // namespace
+
+CompareSide compare_side(const AttentionSnapshot& snapshot, std::string title) {
+  return {MapKind::attention,   std::move(title),    snapshot.source_text,  snapshot.map,
+          snapshot.queries,     snapshot.keys,       snapshot.query_labels, snapshot.key_labels,
+          snapshot.facts.model, snapshot.facts.input};
+}
+
+CompareSide compare_side(const ResidualSnapshot& snapshot, std::string title) {
+  return {MapKind::residual,    std::move(title),    snapshot.source_text,  snapshot.map,
+          snapshot.tokens,      snapshot.dims,       snapshot.token_labels, {},
+          snapshot.facts.model, snapshot.facts.input};
+}
+
+CompareSide compare_side(const NormsSnapshot& snapshot, const NormStrip& strip, std::string title) {
+  CompareSide side;
+  side.kind = MapKind::norms;
+  side.title = std::move(title);
+  side.source = snapshot.view_text;
+  side.map = strip.map;
+  side.rows = strip.layers;
+  for (int dim = 0; dim < strip.map.cols(); ++dim) side.cols.push_back(dim);
+  side.model.name = snapshot.title;
+  return side;
+}
+
+CompareSnapshot compare(std::vector<CompareSide> sides) {
+  if (sides.size() < 2)
+    throw Error(ErrorKind::invalid_argument, "expected two maps or more to compare");
+  for (const CompareSide& side : sides)
+    if (side.kind != sides.front().kind)
+      throw Error(ErrorKind::invalid_argument,
+                  "maps of attention, residual stream and norms are not comparable");
+  CompareSnapshot out;
+  for (std::size_t b = 1; b < sides.size(); ++b) {
+    out.differences.push_back(difference_of(sides, 0, b));
+    note_pair(sides.front(), sides[b], out.notes);
+  }
+  out.sides = std::move(sides);
+  return out;
+}
+
+}  // namespace sinkscope

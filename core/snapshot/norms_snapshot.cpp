@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/snapshot/norms_snapshot.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "core/capture_norms.h"
+#include "core/error.h"
+
+namespace sinkscope {
+namespace {
+
+// Signed values as they are shown: gains, or gains over the median of their layer. [N,C]
+std::vector<float> shown_gains(const NormFacts& facts, const NormRoleGains& gains, GainView view) {
+  std::vector<float> shown = facts.gain;
+  if (view == GainView::gain) return shown;
+  const auto width = static_cast<std::size_t>(facts.width);
+  for (std::size_t i = 0; i < shown.size(); ++i)
+    shown[i] = static_cast<float>(shown[i] / gains.norms[i / width].median);
+  return shown;
+}
+
+// |ln|g||: how far a gain is from 1, a gain of 0 without bound. NaN deviates not at all.
+double deviation(double gain) {
+  const double d = std::abs(std::log(std::abs(gain)));
+  return std::isnan(d) ? 0 : d;
+}
+
+// The most deviating cell below 1 and the one above.
+std::vector<NormStrip::Box> boxes_of(const std::vector<float>& shown, int width) {
+  std::vector<NormStrip::Box> boxes;
+  for (const bool below : {true, false}) {
+    double top = 0;
+    std::size_t at = 0;
+    for (std::size_t i = 0; i < shown.size(); ++i) {
+      const double d = deviation(shown[i]);
+      if ((std::abs(shown[i]) < 1) == below && d > top) {
+        top = d;
+        at = i;
+      }
+    }
+    if (top > 0)
+      boxes.push_back({static_cast<int>(at) / width, static_cast<int>(at) % width, shown[at]});
+  }
+  return boxes;
+}
+
+NormStrip strip_of(const NormFacts& facts, NormRoleGains gains, GainView view) {
+  NormStrip strip;
+  strip.role = facts.role;
+  strip.title = norm_role_title(facts.role) + " gain";
+  strip.layers = facts.layers;
+  const std::vector<float> shown = shown_gains(facts, gains, view);
+  strip.boxes = boxes_of(shown, facts.width);
+  for (const GainAt& star : view == GainView::gain ? gains.starred : gains.starred_from_median)
+    if (star.dim >= 0) strip.starred.push_back(star.dim);
+  std::sort(strip.starred.begin(), strip.starred.end());
+  std::vector<float> magnitudes = shown;
+  for (float& value : magnitudes) value = std::abs(value);
+  strip.map = Grid(static_cast<int>(facts.layers.size()), facts.width, std::move(magnitudes));
+  strip.gains = std::move(gains);
+  return strip;
+}
+
+std::vector<NormFacts> chosen(const std::vector<NormFacts>& norms,
+                              const std::vector<std::string>& roles, const std::string& title) {
+  if (roles.empty()) return norms;
+  std::vector<NormFacts> some;
+  for (const std::string& role : roles) {
+    const auto found = std::find_if(norms.begin(), norms.end(),
+                                    [&](const NormFacts& facts) { return facts.role == role; });
+    if (found == norms.end())
+      throw Error(ErrorKind::not_found, fmt::format("{}: no norm '{}'", title, role));
+    some.push_back(*found);
+  }
+  return some;
+}
+
+}  // namespace
+
+std::string norm_role_title(const std::string& role) {
+  static const std::vector<std::pair<std::string, std::string>> titles = {
+      {"ln1", "Attention pre-norm"},
+      {"ln2", "FFN pre-norm"},
+      {"ln1_post", "Attention post-norm"},
+      {"ln2_post", "FFN post-norm"},
+      {"ln_final", "Final norm"},
+      {"q_norm", "Query norm"},
+      {"k_norm", "Key norm"}};
+  for (const auto& [name, title] : titles)
+    if (name == role) return title;
+  return role;
+}
+
+NormsSnapshot norms_snapshot(const std::vector<NormFacts>& norms, const std::string& title,
+                             int n_layers, const NormsRequest& request) {
+  NormsSnapshot out;
+  out.request = request;
+  out.title = title;
+  out.n_layers = n_layers;
+  out.view_text =
+      request.view == GainView::gain ? "effective gain" : "effective gain / median of its layer";
+  const std::vector<NormFacts> some = chosen(norms, request.roles, title);
+  std::vector<NormRoleGains> gains = norm_gains(some, NormGainOptions{request.n_starred});
+  for (std::size_t i = 0; i < some.size(); ++i)
+    out.strips.push_back(strip_of(some[i], std::move(gains[i]), request.view));
+  return out;
+}
+
+NormsSnapshot read_norms_snapshot(const CaptureReader& reader, const NormsRequest& request) {
+  const std::vector<NormFacts> norms = read_norms(reader, request.run);
+  if (norms.empty())
+    throw Error(ErrorKind::not_found,
+                fmt::format("{}: {}: no norm gains are recorded", reader.path(), request.run));
+  const ModelFacts model = reader.model(request.run);
+  return norms_snapshot(norms, model.name, model.n_layers, request);
+}
+
+}  // namespace sinkscope

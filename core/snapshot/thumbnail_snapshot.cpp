@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/snapshot/thumbnail_snapshot.h"
+
+#include <fmt/format.h>
+
+#include <cstdint>
+
+#include "core/error.h"
+
+namespace sinkscope {
+namespace {
+
+Grid read_scores(const CaptureReader& reader, const ThumbnailSnapshot& out) {
+  const auto n_layers = static_cast<std::int64_t>(out.layers.size());
+  const std::vector<double> mass =
+      reader.read_f64(out.request.run, "attention/key_mass", {0, 0, 0}, {n_layers, out.n_heads, 1});
+  const std::vector<double> visible =
+      reader.read_f64(out.request.run, "attention/visible", {0, 0}, {n_layers, 1});
+  std::vector<double> scores = mass;
+  for (std::size_t i = 0; i < scores.size(); ++i)
+    scores[i] /= visible[i / static_cast<std::size_t>(out.n_heads)];
+  return Grid(static_cast<int>(n_layers), out.n_heads, std::move(scores));
+}
+
+}  // namespace
+
+Grid ThumbnailSnapshot::map(int layer_slot, int head) const {
+  const std::ptrdiff_t size = std::ptrdiff_t{side} * side;
+  const auto begin = values->begin() + (std::ptrdiff_t{layer_slot} * n_heads + head) * size;
+  return Grid(side, side, std::vector<float>(begin, begin + size))
+      .with_spans(causal_spans(side, side));
+}
+
+ThumbnailSnapshot read_thumbnails(const CaptureReader& reader, const ThumbnailRequest& request) {
+  ThumbnailSnapshot out;
+  out.request = request;
+  out.facts = read_run_facts(reader, request.run);
+  if (!out.facts.has_thumbnail)
+    throw Error(ErrorKind::not_found, fmt::format("{}: {}: no attention thumbnails are recorded",
+                                                  reader.path(), request.run));
+  out.layers = out.facts.attention_layers;
+  out.n_heads = out.facts.model.n_heads;
+  out.side = static_cast<int>(reader.dims(request.run, "attention/thumbnail").back());
+  out.positions_per_cell = (out.facts.seq_len() + out.side - 1) / out.side;
+  out.values = std::make_shared<const std::vector<float>>(reader.read_f32(
+      request.run, "attention/thumbnail", {0, 0, 0, 0},
+      {static_cast<std::int64_t>(out.layers.size()), out.n_heads, out.side, out.side}));
+  out.scores = read_scores(reader, out);
+  return out;
+}
+
+}  // namespace sinkscope

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#pragma once
+
+#include <QMetaType>
+#include <QString>
+#include <QStringList>
+#include <QWidget>
+#include <vector>
+
+#include "core/draw/value_range.h"
+#include "core/snapshot/cell_ref.h"
+
+namespace sinkscope {
+
+// What is under the cursor, or picked: where it is, and its value in words.
+struct ReadOut {
+  QStringList lines;  // "query 24 “the”", "key 0 “The”", "0.061"; empty = nothing is there
+  CellRef cell;
+  QString place, value;  // for the table of pins: "blocks.15, head 5, q 24, k 0", "0.061"
+};
+
+// The numbers and colors of a picture, as the one color bar beside it shows them.
+struct ColorScale {
+  std::vector<Grid> grids;  // all pictures that share the range; empty = the panel has none
+  RangeRequest request;
+  ValueRange range;
+  QString colormap;  // name of core/draw/colormap.h
+  QString quantity;  // "attention probability"
+};
+
+// A picture of the middle of the window. A panel is handed one immutable snapshot (setSnapshot of
+// the derived class; null shows why there is nothing), draws it, and says what the user wants.
+class Panel : public QWidget {
+  Q_OBJECT
+
+ public:
+  explicit Panel(QWidget* parent = nullptr) : QWidget(parent) {}
+
+  virtual ColorScale colorScale() const { return {}; }
+  virtual void setRangeRequest(const RangeRequest& /*request*/) {}
+  // The numbers of the picture, as far as it is visible, with row and column names: a table of
+  // tab-separated values.
+  virtual QString valuesAsText() const { return {}; }
+  // Marks what is selected for all panels.
+  virtual void setSelection(const CellRef& /*selection*/) {}
+
+ signals:
+  void hovered(const sinkscope::ReadOut& readOut);
+  void picked(const sinkscope::CellRef& cell);
+  void pinAsked(const sinkscope::ReadOut& readOut);
+  void colorScaleChanged();
+};
+
+}  // namespace sinkscope
+
+Q_DECLARE_METATYPE(sinkscope::ReadOut)
+Q_DECLARE_METATYPE(sinkscope::CellRef)

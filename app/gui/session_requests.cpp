@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// What a session asks its worker for, and what it does with the answer.
+#include <fmt/format.h>
+
+#include <set>
+#include <utility>
+
+#include "app/gui/session.h"
+
+namespace sinkscope {
+namespace {
+
+const char* tag_of(Picture picture) {
+  switch (picture) {
+    case Picture::overview:
+      return "overview";
+    case Picture::attention:
+      return "attention";
+    case Picture::thumbnails:
+      return "thumbnails";
+    case Picture::residual:
+      return "residual";
+    case Picture::norms:
+      return "norms";
+    case Picture::compare:
+      return "compare";
+  }
+  return "";
+}
+
+template <class Snapshot>
+Shown<Snapshot> shown(Snapshot snapshot) {
+  Pyramid pyramid = pyramid_of(snapshot);
+  return {std::make_shared<const Snapshot>(std::move(snapshot)), std::move(pyramid)};
+}
+
+AttentionRequest attention_of(const CompareItem& item, const ViewOptions& options) {
+  AttentionRequest request;
+  request.run = item.run;
+  request.layers = {item.layer};
+  request.heads = {item.head};
+  request.view = options.attention_view;
+  return request;
+}
+
+ResidualRequest residual_of(const CompareItem& item, const ViewOptions& options) {
+  ResidualRequest request;
+  request.run = item.run;
+  if (item.layer >= 0)
+    request.site = fmt::format("blocks.{}.{}", item.layer, options.residual_hook);
+  request.order = DimOrder::natural;
+  return request;
+}
+
+// The parts of an item's name in which the items differ: "L15H5", "run1", "other.h5 · L15H5".
+std::string title_of(const CompareItem& item, const std::vector<CompareItem>& all) {
+  std::set<std::string> paths, runs;
+  for (const CompareItem& other : all) {
+    paths.insert(other.path);
+    runs.insert(other.run);
+  }
+  std::string title;
+  if (paths.size() > 1) title += item.path.substr(item.path.rfind('/') + 1) + " · ";
+  if (runs.size() > 1) title += item.run + " · ";
+  if (item.kind == MapKind::attention) return title + fmt::format("L{}H{}", item.layer, item.head);
+  return title + (item.layer < 0 ? "average" : fmt::format("L{}", item.layer));
+}
+
+CompareSide side_of(OpenFiles& files, const CompareItem& item, const std::vector<CompareItem>& all,
+                    const ViewOptions& options) {
+  const CaptureReader& reader = files.reader(item.path);
+  const std::string title = title_of(item, all);
+  if (item.kind == MapKind::attention)
+    return compare_side(read_attention(reader, attention_of(item, options)), title);
+  return compare_side(read_residual(reader, residual_of(item, options)), title);
+}
+
+}  // namespace
+
+template <class Snapshot, class Request, class Read>
+void Session::refresh(Picture picture, Slot<Snapshot, Request>& slot, const std::string& path,
+                      const std::optional<Request>& request, Read read) {
+  if (!slot.wanted || (slot.path == path && slot.request == request)) return;
+  slot.path = path;
+  slot.request = request;
+  if (!request) {
+    slot.shown = {};
+    slot.failure.clear();
+    emit snapshotChanged(picture);
+    return;
+  }
+  const auto answer = [this, picture, &slot, path, request](Shown<Snapshot> result,
+                                                            const std::string& failure) {
+    if (slot.path != path || slot.request != request) return;
+    slot.shown = std::move(result);
+    slot.failure = failure;
+    emit snapshotChanged(picture);
+  };
+  worker_->submit(
+      tag_of(picture),
+      [files = files_, request = *request, read, answer](const std::stop_token&) {
+        Shown<Snapshot> result = shown(read(*files, request));
+        return [answer, result] { answer(result, ""); };
+      },
+      [answer](const std::string& message) { answer({}, message); });
+}
+
+std::optional<AttentionRequest> Session::attentionRequest() const {
+  const auto facts = run();
+  if (facts == nullptr || !facts->has_attention) return std::nullopt;
+  AttentionRequest request;
+  request.run = facts->run;
+  request.combine = options_.combine;
+  request.view = options_.attention_view;
+  request.source = options_.attention_source;
+  if (options_.combine == Combine::single || !options_.all_layers)
+    request.layers = {selection_.cell.layer};
+  if (options_.combine == Combine::single) request.heads = {selection_.cell.head};
+  return request;
+}
+
+std::optional<ResidualRequest> Session::residualRequest() const {
+  const auto facts = run();
+  if (facts == nullptr || !facts->has_residual) return std::nullopt;
+  ResidualRequest request;
+  request.run = facts->run;
+  if (!options_.averaged_residual)
+    request.site = fmt::format("blocks.{}.{}", selection_.cell.layer, options_.residual_hook);
+  request.order = options_.order;
+  request.given_order = options_.given_order;
+  return request;
+}
+
+void Session::changed() {
+  const auto facts = run();
+  const std::string path = facts == nullptr ? "" : facts->path;
+  const auto whole = [&]<class Request>(bool has) -> std::optional<Request> {
+    if (facts == nullptr || !has) return std::nullopt;
+    Request request;
+    request.run = facts->run;
+    return request;
+  };
+  refresh(Picture::overview, overview_, path, whole.operator()<OverviewRequest>(true),
+          [path](OpenFiles& files, const OverviewRequest& request) {
+            return read_overview(files.reader(path), request);
+          });
+  refresh(Picture::attention, attention_, path, attentionRequest(),
+          [path](OpenFiles& files, const AttentionRequest& request) {
+            return read_attention(files.reader(path), request);
+          });
+  refresh(Picture::thumbnails, thumbnails_, path,
+          whole.operator()<ThumbnailRequest>(facts != nullptr && facts->has_thumbnail),
+          [path](OpenFiles& files, const ThumbnailRequest& request) {
+            return read_thumbnails(files.reader(path), request);
+          });
+  refresh(Picture::residual, residual_, path, residualRequest(),
+          [path](OpenFiles& files, const ResidualRequest& request) {
+            return read_residual(files.reader(path), request);
+          });
+  refreshNorms();
+  refreshCompare();
+}
+
+// Of the selected capture; without one of the open model, whose gains are in memory.
+void Session::refreshNorms() {
+  const auto facts = run();
+  std::optional<NormsRequest> request;
+  if (facts != nullptr ? facts->has_norms : model_ != nullptr) {
+    request.emplace();
+    request->view = options_.gain_view;
+    if (facts != nullptr) request->run = facts->run;
+  }
+  const std::string path = facts != nullptr ? facts->path : "";
+  refresh(Picture::norms, norms_, path, request,
+          [path, model = model_](OpenFiles& files, const NormsRequest& wanted) {
+            if (!path.empty()) return read_norms_snapshot(files.reader(path), wanted);
+            const ArchSpec& spec = model->card.spec;
+            return norms_snapshot(model->norms, spec.name, spec.n_layers, wanted);
+          });
+}
+
+void Session::refreshCompare() {
+  std::optional<std::vector<CompareItem>> request;
+  if (compare_items_.size() >= 2) request = compare_items_;
+  // The view is part of what is compared, and changes with the options.
+  const std::string path = options_.attention_view == AttentionView::raw ? "raw" : "sink removed";
+  refresh(Picture::compare, compare_, path, request,
+          [options = options_](OpenFiles& files, const std::vector<CompareItem>& items) {
+            std::vector<CompareSide> sides;
+            for (const CompareItem& item : items)
+              sides.push_back(side_of(files, item, items, options));
+            return compare(std::move(sides));
+          });
+}
+
+}  // namespace sinkscope

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <mutex>
+#include <stop_token>
+#include <string>
+#include <thread>
+
+class QObject;
+
+namespace sinkscope {
+
+// One background thread beside the window's: the only place where threads meet. Jobs run one after
+// the other, in the order in which their tags were first submitted.
+class Worker {
+ public:
+  // What a job returns runs on the receiver's thread, from its event loop; may be empty.
+  using Deliver = std::function<void()>;
+  using Job = std::function<Deliver(std::stop_token)>;
+  // Runs on the receiver's thread with the message of what was thrown.
+  using Failed = std::function<void(const std::string& message)>;
+
+  // Results go to `receiver`, which must outlive the worker.
+  explicit Worker(QObject& receiver);
+  ~Worker();  // asks the running job to stop, drops the others, joins
+  Worker(const Worker&) = delete;
+  Worker& operator=(const Worker&) = delete;
+
+  // Replaces the queued job with the same tag, and asks the running one to stop; neither's result
+  // is delivered. To be called on the receiver's thread.
+  void submit(const std::string& tag, Job job, Failed failed);
+
+ private:
+  struct Entry {
+    std::string tag;
+    Job job;
+    Failed failed;
+    std::stop_source stop;
+  };
+  void loop(const std::stop_token& quit);
+  void runEntry(Entry& entry);
+  void post(const Entry& entry, Deliver deliver);
+
+  QObject& receiver_;
+  std::mutex mutex_;
+  std::condition_variable_any wake_;
+  std::deque<Entry> queue_;
+  std::string running_tag_;  // guarded like the queue
+  std::stop_source running_stop_;
+  std::jthread thread_;
+};
+
+}  // namespace sinkscope

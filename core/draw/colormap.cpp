@@ -88,7 +88,7 @@ Colormap make(std::string_view name) {
   if (name == "blue-orange")
     return diverging(name, {0.975, 0.38, 255, 52}, {0xFF0B6E5F, 0xFFC2187F, 0xFF9A9A9A});
   if (name == "blue-red")
-    return diverging(name, {0.975, 0.38, 255, 25}, {0xFF0B6E5F, 0xFF7A1FA2, 0xFF9A9A9A});
+    return diverging(name, {0.975, 0.38, 255, 25}, {0xFF1FA187, 0xFFB44FD6, 0xFF9A9A9A});
   return diverging(name, {0.24, 0.88, 240, 62}, {0xFF2FBF8F, 0xFFFF5FB0, 0xFF8A8A8A});
 }
 

@@ -90,12 +90,14 @@ PixelEdges pixel_edges(double from, double to, int n, int size) {
   const auto cell = [&](double at) {
     return static_cast<int>(std::clamp(std::floor(at), -1.0, static_cast<double>(size)));
   };
+  // The first cell of pixel i: the one whose center comes first.
+  const auto edge = [&](int i) {
+    if (i == 0) return cell(from);
+    return i == n ? cell(std::ceil(to)) : cell(from + i * step + 0.5);
+  };
   for (int i = 0; i < n; ++i) {
-    // A pixel smaller than a cell shows the cell under its center.
-    const int begin = cell(step > 1 ? from + i * step : from + (i + 0.5) * step);
-    int end = begin + 1;
-    if (step > 1)
-      end = std::max(end, i + 1 < n ? cell(from + (i + 1) * step) : cell(to - 1e-9) + 1);
+    const int begin = step > 1 ? edge(i) : cell(from + (i + 0.5) * step);
+    const int end = step > 1 ? std::max(begin + 1, edge(i + 1)) : begin + 1;
     edges.begin.push_back(std::clamp(begin, 0, size));
     edges.end.push_back(std::clamp(end, edges.begin.back(), size));
   }

@@ -51,10 +51,10 @@ class Pyramid {
   const Grid& grid() const { return grid_; }
   Reduction reduction() const { return reduction_; }
 
-  // The view on target_rows × target_cols pixels. Every cell of the view is part of at least one
-  // pixel. Pixel edges are cell edges (pixel i starts at the cell under its top left corner); when
-  // a pixel is wider than four cells they are edges of blocks at most half a pixel wide. Pixels
-  // outside the grid are masked.
+  // The view on target_rows × target_cols pixels. Pixels smaller than a cell show the cell under
+  // their center. Else each cell of the view belongs to the pixel that holds its center, the ones
+  // at the rim to the outermost pixels; above four cells a pixel, blocks at most half a pixel wide
+  // belong to every pixel they touch. Pixels outside the grid are masked.
   PooledCells reduced(const CellRect& view, int target_rows, int target_cols) const;
   PooledCells reduced(int target_rows, int target_cols) const;  // all of it
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "core/draw/grid_rows.h"
 #include "core/draw/value_range.h"
@@ -12,26 +13,31 @@ namespace sinkscope {
 
 namespace {
 
-// Finds the bin of a value: by arithmetic where the axis is linear, else by bisection, which costs
-// less than a logarithm.
+// Finds the bin of a value within the range: by arithmetic where the axis is linear, else by
+// bisection, which costs less than a logarithm.
 class Bins {
  public:
   Bins(const ValueRange& range, int n) : range_(range), n_(n) {
+    per_unit_ = n / (range.hi - range.lo);
+    is_linear_ = range.scale == Scale::linear && std::isfinite(per_unit_) &&
+                 std::isfinite(range.hi - range.lo);
+    if (is_linear_) return;
     for (int i = 1; i < n; ++i) edges_.push_back(value_at(static_cast<double>(i) / n, range));
   }
   int of(double value) const {
-    if (range_.scale == Scale::linear)
-      return std::clamp(static_cast<int>(normalized(value, range_) * n_), 0, n_ - 1);
+    if (is_linear_) return std::min(static_cast<int>((value - range_.lo) * per_unit_), n_ - 1);
     return static_cast<int>(std::upper_bound(edges_.begin(), edges_.end(), value) - edges_.begin());
   }
 
  private:
   ValueRange range_;
   int n_;
+  double per_unit_ = 0;
+  bool is_linear_ = false;
   std::vector<double> edges_;
 };
 
-void count_infinite(RangeSummary& summary, double x) {
+void count_special(RangeSummary& summary, double x) {
   switch (kind_of(x)) {
     case CellKind::nan:
       ++summary.nan;
@@ -44,6 +50,24 @@ void count_infinite(RangeSummary& summary, double x) {
   }
 }
 
+struct RowExtremes {
+  double lowest = 0, highest = 0;
+  int finite = 0;
+};
+
+template <class T>
+RowExtremes extremes_of(const T* x, int n) {
+  T lo = std::numeric_limits<T>::max(), hi = std::numeric_limits<T>::lowest();
+  int finite = 0;
+  for (int i = 0; i < n; ++i) {
+    const bool use = x[i] - x[i] == 0;
+    lo = use && x[i] < lo ? x[i] : lo;
+    hi = use && x[i] > hi ? x[i] : hi;
+    finite += use;
+  }
+  return {lo, hi, finite};
+}
+
 }  // namespace
 
 RangeSummary summarize(std::span<const Grid> grids, const ValueRange& range, int bins) {
@@ -51,24 +75,26 @@ RangeSummary summarize(std::span<const Grid> grids, const ValueRange& range, int
   summary.histogram.assign(std::max(bins, 1), 0);
   const Bins axis(range, std::max(bins, 1));
   for (int g = 0; g < static_cast<int>(grids.size()); ++g)
-    for_each_row(grids[g], [&](int row, int first, const auto* values, int n) {
+    for_each_row(grids[g], [&](int row, int first, const auto* x, int n) {
+      const RowExtremes extremes = extremes_of(x, n);
+      const auto place = [&](double value) {
+        const int col = first + static_cast<int>(std::find(x, x + n, value) - x);
+        return CellValue{value, g, row, col};
+      };
+      summary.finite += extremes.finite;
+      if (extremes.finite > 0) {
+        if (!summary.lowest || extremes.lowest < summary.lowest->value)
+          summary.lowest = place(extremes.lowest);
+        if (!summary.highest || extremes.highest > summary.highest->value)
+          summary.highest = place(extremes.highest);
+      }
       for (int i = 0; i < n; ++i) {
-        const double x = values[i];
-        if (!std::isfinite(x)) {
-          count_infinite(summary, x);
-          continue;
-        }
-        ++summary.finite;
-        if (!summary.lowest || x < summary.lowest->value)
-          summary.lowest = CellValue{x, g, row, first + i};
-        if (!summary.highest || x > summary.highest->value)
-          summary.highest = CellValue{x, g, row, first + i};
-        if (x < range.lo)
-          ++summary.below;
-        else if (x > range.hi)
-          ++summary.above;
+        if (x[i] >= range.lo && x[i] <= range.hi)
+          ++summary.histogram[axis.of(x[i])];
+        else if (!std::isfinite(x[i]))
+          count_special(summary, x[i]);
         else
-          ++summary.histogram[axis.of(x)];
+          ++(x[i] < range.lo ? summary.below : summary.above);
       }
     });
   return summary;

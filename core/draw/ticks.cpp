@@ -87,6 +87,8 @@ std::vector<double> nice_values(double lo, double hi, int at_most) {
   if (!(lo < hi) || at_most < 1) return {};
   // Halved, so that the extent of the largest possible range is finite.
   const double extent = hi / 2 - lo / 2;
+  // Where powers of ten have no precision left, the ends have to do.
+  if (extent < 1e-300) return at_most >= 2 ? std::vector<double>{lo, hi} : std::vector<double>{lo};
   std::vector<double> values;
   for (double step = nice_step(extent / at_most * 2); std::isfinite(step);
        step = nice_step(step * 1.01)) {

@@ -13,6 +13,7 @@ namespace sinkscope {
 namespace {
 
 constexpr double kHuge = std::numeric_limits<double>::max();
+constexpr double kTiny = std::numeric_limits<double>::min();
 
 struct Extent {
   double lo = std::numeric_limits<double>::infinity();
@@ -84,19 +85,20 @@ std::pair<double, double> asked_bounds(std::span<const Grid> grids, const RangeR
 }
 
 void widen_constant(ValueRange& range) {
-  const double reach = range.lo == 0 ? 1 : std::abs(range.lo) / 2;
-  range.lo = std::max(range.lo - reach, -kHuge);
-  range.hi = std::min(range.hi + reach, kHuge);
-  if (range.lo < range.hi) return;  // else a denormal, whose half is nothing
-  range.lo -= std::numeric_limits<double>::min();
-  range.hi += std::numeric_limits<double>::min();
+  const double value = range.lo, reach = value == 0 ? 1 : std::abs(value) / 2;
+  range.lo = std::max(value - reach, -kHuge);
+  range.hi = std::min(value + reach, kHuge);
+  if (range.lo < range.hi && value - range.lo > kTiny) return;
+  // Among the denormals half of a value is nothing.
+  range.lo = range.scale == Scale::log ? kTiny : value - kTiny;
+  range.hi = range.lo + 2 * kTiny;
 }
 
 void make_symmetric(ValueRange& range, double center) {
   range.center = center;
   if (range.scale == Scale::log) {
     const double ratio = std::max(range.hi / center, center / range.lo);
-    range.lo = std::max(center / ratio, std::numeric_limits<double>::min());
+    range.lo = std::max(center / ratio, kTiny);
     range.hi = std::min(center * ratio, kHuge);
     return;
   }

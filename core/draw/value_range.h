@@ -22,7 +22,7 @@ struct RangeRequest {
   Scale scale = Scale::linear;
   // Makes the range symmetric about this value, for diverging maps: by difference, on a log scale
   // by ratio (then it is positive).
-  std::optional<double> center;
+  std::optional<double> center = {};
   bool operator==(const RangeRequest&) const = default;
 };
 
@@ -31,7 +31,7 @@ struct ValueRange {
   double lo = 0, hi = 1;
   Scale scale = Scale::linear;
   double threshold = 1;  // symlog: linear within ±threshold, logarithmic beyond
-  std::optional<double> center;
+  std::optional<double> center = {};
   bool operator==(const ValueRange&) const = default;
 };
 

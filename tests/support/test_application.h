@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#pragma once
+
+#include <QApplication>
+#include <QImage>
+#include <QPointF>
+#include <QWidget>
+
+namespace sinkscope {
+
+// The one application of a test process, without a display. It is never destroyed: widgets of the
+// last test may outlive main().
+inline QApplication& test_application() {
+  static QApplication* app = [] {
+    qputenv("QT_QPA_PLATFORM", "offscreen");
+    static int argc = 1;
+    static char name[] = "test";
+    static char* argv[] = {name, nullptr};
+    return new QApplication(argc, argv);
+  }();
+  return *app;
+}
+
+// Lets layouts and queued repaints happen.
+inline void settle() {
+  for (int i = 0; i < 3; ++i) QApplication::processEvents();
+}
+
+// What a widget looks like at its present size.
+inline QImage picture_of(QWidget& widget) {
+  settle();
+  return widget.grab().toImage().convertToFormat(QImage::Format_ARGB32);
+}
+
+// The color at a place in widget pixels, whatever the scale of the display.
+inline QRgb color_at(const QImage& picture, const QPointF& place) {
+  return picture.pixel((place * picture.devicePixelRatio()).toPoint());
+}
+
+// Keeps a picture to be looked at when SINKSCOPE_TEST_PICTURES names a folder.
+inline void keep_picture(const QImage& picture, const QString& name) {
+  const QString folder = qEnvironmentVariable("SINKSCOPE_TEST_PICTURES");
+  if (!folder.isEmpty()) picture.save(folder + "/" + name + ".png");
+}
+
+}  // namespace sinkscope

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#pragma once
+
+#include <QWidget>
+#include <memory>
+#include <optional>
+
+#include "core/draw/ticks.h"
+#include "views/heatmap/heatmap_scene.h"
+
+class QCustomPlot;
+class QLabel;
+
+namespace sinkscope {
+
+struct HeatmapParts;
+
+struct CellAt {
+  int row = 0, col = 0;
+  bool operator==(const CellAt&) const = default;
+};
+
+// One map with its axes. Draws only the cells in view, at the resolution of the screen. The wheel
+// zooms at the cursor (with Shift along the columns only, with Ctrl along the rows), dragging
+// moves, a double click shows all; the view never leaves the data. It emits what the user does and
+// is told everything else, also its own cursor.
+class Heatmap : public QWidget {
+  Q_OBJECT
+
+ public:
+  explicit Heatmap(QWidget* parent = nullptr);
+  ~Heatmap() override;
+
+  // Null shows the placeholder. The view stays when the new map has the same size.
+  void setScene(std::shared_ptr<const HeatmapScene> scene);
+  void setPlaceholder(const QString& text);
+  const HeatmapScene* scene() const { return scene_.get(); }
+
+  // Recolors what is shown; the next scene brings its own. `counts` is written under the map
+  // ("17 above · max 25,804 · 0 NaN").
+  void setRange(const ValueRange& range, const QString& counts);
+  void setColormap(const std::string& name);
+
+  // In cells; clamped to the grid. Emits nothing.
+  void setView(const CellRect& view);
+  CellRect view() const { return view_; }
+  void resetView();
+
+  // The crosshair, and the frame around a chosen cell; nullopt takes it away.
+  void setCursorCell(std::optional<CellAt> cell);
+  void setSelectedCell(std::optional<CellAt> cell);
+
+  // Where things are, in pixels of this widget.
+  QRectF plotArea() const;
+  QRectF cellRect(int row, int col) const;
+  std::optional<CellAt> cellAt(const QPointF& pixel) const;
+
+  // What is written at the axes now, and under the map ("max |x| of each pixel").
+  const std::vector<Tick>& rowTicks() const { return row_ticks_; }
+  const std::vector<Tick>& colTicks() const { return col_ticks_; }
+  QString note() const { return note_; }
+
+  QSize sizeHint() const override { return {480, 420}; }
+
+ signals:
+  void cellHovered(int row, int col);  // (−1, −1) when the cursor leaves the map
+  void cellPicked(int row, int col);
+  void viewChanged(const sinkscope::CellRect& view);  // by the user
+
+ protected:
+  bool eventFilter(QObject* watched, QEvent* event) override;
+  void changeEvent(QEvent* event) override;
+  void resizeEvent(QResizeEvent* event) override;
+
+ private:
+  void applyPalette();
+  void applyMargins();
+  void placeTicks();
+  void placeNotes();
+  void placeBox();
+  void writeTexts();
+  void placeCursor();
+  void refresh();
+  void moveView(const CellRect& view);
+  void zoom(const QPointF& at, double factor, Qt::KeyboardModifiers modifiers);
+  void hover(const QPointF& pixel);
+  void press(QMouseEvent* event);
+  void drag(QMouseEvent* event);
+  void release(QMouseEvent* event);
+  CellRect wholeView() const;
+  CellRect clampedView(CellRect view) const;
+
+  std::shared_ptr<const HeatmapScene> scene_;
+  QLabel *title_label_, *note_label_, *placeholder_label_;
+  QCustomPlot* plot_;
+  std::unique_ptr<HeatmapParts> parts_;
+  CellRect view_;
+  std::optional<CellAt> cursor_, selected_, hovered_;
+  std::vector<Tick> row_ticks_, col_ticks_;
+  QString note_, counts_;
+  std::optional<QPointF> press_;  // where the button went down
+  CellRect press_view_;
+  bool dragging_ = false;
+};
+
+}  // namespace sinkscope

@@ -12,6 +12,7 @@
 #include "core/capture_layout.h"
 #include "core/capture_writer.h"
 #include "core/job.h"
+#include "core/what_if/what_if.h"
 
 namespace sinkscope {
 
@@ -42,12 +43,32 @@ struct CaptureRequest {
   std::int64_t weight_budget = std::int64_t{4} << 30;      // bytes of weights kept between groups
   std::int64_t activation_budget = std::int64_t{1} << 30;  // bytes of prompt states in a group
   int top_k = 10;
+  // A layer that a what-if edits runs through the reference body in any case.
   std::string kernel = "auto";  // auto | fused | reference: which body computes attention
   std::string command;          // canonical request, for provenance
 };
 
+// What-ifs tried without recording anything: one list of losses a variant and run.
+struct EvaluateRequest {
+  std::vector<RunInput> runs;
+  std::vector<WhatIf> variants;  // the model as it is comes first by itself
+  std::string device = "auto";
+  RunDtype dtype = RunDtype::float32;
+  int threads = 0;
+  std::int64_t activation_budget = std::int64_t{1} << 30;
+};
+
+struct Evaluation {
+  // [1 + variants][runs][T−1] loss of the next token in nats; [0] is the model as it is.
+  std::vector<std::vector<std::vector<float>>> loss;
+  // [variants][runs][T] KL(model ‖ variant) of the next token's distribution, nats.
+  std::vector<std::vector<std::vector<float>>> kl;
+};
+
 struct CaptureSummary {
   double mean_loss = 0;  // over all runs and scored positions; NaN without a head
+  double edited_mean_loss = 0;  // the same over the edited twins; NaN without any
+  std::vector<float> kl;  // KL(baseline ‖ twin) of every twin's positions with a next token
   std::int64_t n_tokens = 0;
   double load_seconds = 0;     // the forward pass waited for weights
   double forward_seconds = 0;  // from the first weight read to the last byte handed to the system
@@ -85,6 +106,11 @@ class Engine {
   virtual std::optional<CaptureSummary> capture(const ModelFiles& model,
                                                 const CaptureRequest& request,
                                                 CaptureWriter& writer, JobContext job) = 0;
+
+  // All variants together, layer by layer, weights read once. Canceled: nullopt. Throws as
+  // capture() does, and Error{invalid_argument} when the prompts' states exceed the budget.
+  virtual std::optional<Evaluation> evaluate(const ModelFiles& model,
+                                             const EvaluateRequest& request, JobContext job) = 0;
 };
 
 // Starts loading the module on another thread, so that it is there when load_engine() asks. The

@@ -31,6 +31,7 @@ class KnownValues {
 
   void write(const std::string& path) {
     if (path.starts_with("input/")) return write_input(path);
+    if (path == "whatif") return texts({input_.what_if});
     if (path == "model/config") return texts({layout_.model.config_text});
     if (path == "attention/layers") return integers(layout_.attention_layers);
     if (path.starts_with("attention/pattern_")) return write_pattern_axis(path);

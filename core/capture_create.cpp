@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 
 #include <map>
+#include <tuple>
 #include <utility>
 
 #include "core/capture_contents.h"
@@ -24,7 +25,10 @@ h5::Fill fill_of(const std::string& path) {
   return h5::Fill::absent;
 }
 
-std::string parent_of(const std::string& path) { return path.substr(0, path.rfind('/')); }
+std::string parent_of(const std::string& path) {
+  const auto cut = path.rfind('/');
+  return cut == std::string::npos ? std::string() : path.substr(0, cut);
+}
 std::string leaf_of(const std::string& path) { return path.substr(path.rfind('/') + 1); }
 
 // {"axes_scale_types":[…],"axes_scale_type":[…],"signal_scale_type":"log"}: silx reads the first
@@ -43,7 +47,7 @@ bool is_provenance(const std::string& path) { return path.starts_with("provenanc
 class RunBuilder {
  public:
   RunBuilder(const h5::File& file, const CaptureLayout& layout, int run)
-      : file_(file), layout_(layout), run_(run), name_(fmt::format("run{}", run)) {
+      : file_(file), layout_(layout), run_(run), name_(run_group_name(layout.runs, run)) {
     groups_.emplace("", h5::create_group(file.root(), name_));
   }
 
@@ -121,6 +125,8 @@ class RunBuilder {
     const h5::Handle& run = groups_.at("");
     h5::set_attribute(run, "NX_class", "NXentry");
     h5::set_attribute(run, "name", input().name);
+    if (input().edit_of >= 0)
+      h5::set_attribute(run, "baseline", fmt::format("/run{}", input().edit_of));
     h5::set_attribute(run, "default", groups_.contains("attention") ? "attention" : "residual");
   }
 
@@ -186,11 +192,12 @@ std::vector<RunTable> create_structure(const h5::File& file, const CaptureLayout
   h5::set_attribute(root, "complete", 0);
 
   std::vector<RunTable> tables;
-  std::map<std::pair<int, std::size_t>, std::shared_ptr<const RunSpecs>> known;
+  std::map<std::tuple<int, std::size_t, bool>, std::shared_ptr<const RunSpecs>> known;
   for (int run = 0; run < static_cast<int>(layout.runs.size()); ++run) {
     const RunInput& input = layout.runs[static_cast<std::size_t>(run)];
     // Only run 0 holds the model, so it shares with nobody.
-    auto& specs = known[{run == 0 ? -1 : input.seq_len(), input.bos_positions.size()}];
+    auto& specs =
+        known[{run == 0 ? -1 : input.seq_len(), input.bos_positions.size(), input.edit_of >= 0}];
     if (!specs) specs = specs_of(layout, run);
     RunTable table;
     table.specs = specs;

@@ -149,6 +149,18 @@ void add_tap(SpecList& list, const TapRecord& tap, int seq_len) {
   if (!is_before_tokens) values.chunk = std::move(chunk);
 }
 
+void check_twin(const CaptureLayout& layout, int run) {
+  const RunInput& input = layout.runs[static_cast<std::size_t>(run)];
+  if (input.edit_of < 0) return;
+  const bool is_before = input.edit_of < run;
+  if (!is_before || layout.runs[static_cast<std::size_t>(input.edit_of)].edit_of >= 0 ||
+      layout.runs[static_cast<std::size_t>(input.edit_of)].token_ids != input.token_ids)
+    refuse(
+        fmt::format("runs[{}]: expected a twin of an earlier run with the same tokens, found "
+                    "edit_of = {}",
+                    run, input.edit_of));
+}
+
 }  // namespace
 
 std::int64_t DatasetSpec::n_bytes() const {
@@ -157,10 +169,20 @@ std::int64_t DatasetSpec::n_bytes() const {
   return n;
 }
 
+std::string run_group_name(const std::vector<RunInput>& runs, int run) {
+  const int base = runs.at(static_cast<std::size_t>(run)).edit_of;
+  if (base < 0) return fmt::format("run{}", run);
+  int number = 0;
+  for (int earlier = 0; earlier < run; ++earlier)
+    number += runs[static_cast<std::size_t>(earlier)].edit_of == base ? 1 : 0;
+  return fmt::format("run{}_edit{}", base, number);
+}
+
 std::vector<DatasetSpec> datasets_of(const CaptureLayout& layout, int run) {
   const RunInput& input = layout.runs.at(static_cast<std::size_t>(run));
   const int seq_len = input.seq_len();
   if (seq_len == 0) refuse(fmt::format("run{}: expected at least one token, found none", run));
+  check_twin(layout, run);
   const bool is_first = run == 0;
   SpecList list(symbols_of(layout, input));
   list.add("input/", "", {}, kAll);
@@ -178,6 +200,10 @@ std::vector<DatasetSpec> datasets_of(const CaptureLayout& layout, int run) {
   if (layout.has_head) {
     list.add("logits/", "", {},
              [&](std::string_view path) { return path != "full" || layout.logits_full; });
+  }
+  if (input.edit_of >= 0) {
+    list.add("whatif", "", {}, kAll);
+    if (layout.has_head) list.add("compare/", "", {}, kAll);
   }
   if (is_first) list.add("provenance/", "", {}, kAll);
   return list.take();

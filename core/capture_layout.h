@@ -21,6 +21,10 @@ struct RunInput {
   std::vector<std::string> token_text;  // [T] readable labels; empty strings without a tokenizer
   std::vector<int> bos_positions;
   std::string tokenizer;  // what made the ids; "" = given as ids
+  // An edited twin of runs[edit_of]: the same tokens under a what-if, as JSON text. −1 = a run as
+  // it is. Twins come after all runs that they belong to.
+  int edit_of = -1;
+  std::string what_if;
   int seq_len() const { return static_cast<int>(token_ids.size()); }
   bool operator==(const RunInput&) const = default;
 };
@@ -88,6 +92,9 @@ struct CaptureLayout {
   Provenance provenance;
   std::string creator = "sinkscope";
 };
+
+// "run3"; the k-th twin of it: "run3_edit0", "run3_edit1", …
+std::string run_group_name(const std::vector<RunInput>& runs, int run);
 
 struct DatasetSpec {
   std::string path;  // below the run's group, e.g. "attention/key_mass"

@@ -37,6 +37,13 @@ std::optional<int> run_number(const std::string& name) {
   return number;
 }
 
+// "run3_edit12" of "run3" → 12.
+std::optional<int> edit_number(const std::string& name, const std::string& run) {
+  const std::string prefix = run + "_edit";
+  if (!name.starts_with(prefix)) return std::nullopt;
+  return run_number("run" + name.substr(prefix.size()));
+}
+
 class FileReader final : public CaptureReader {
  public:
   explicit FileReader(const std::string& path) : file_(h5::File::open_for_reading(path)) {
@@ -51,6 +58,15 @@ class FileReader final : public CaptureReader {
   const std::string& path() const override { return file_.path(); }
   const std::vector<std::string>& runs() const override { return runs_; }
   const std::string& default_run() const override { return default_run_; }
+  std::vector<std::string> edits(const std::string& run) const override {
+    std::vector<std::string> found;
+    for (const std::string& name : edits_)
+      if (edit_number(name, run)) found.push_back(name);
+    std::sort(found.begin(), found.end(), [&](const auto& a, const auto& b) {
+      return edit_number(a, run) < edit_number(b, run);
+    });
+    return found;
+  }
   bool complete() const override { return is_complete_; }
   int layers_done() const override { return whole_layers(runs_.front()); }
   int whole_layers(const std::string& run) const override {
@@ -179,7 +195,7 @@ class FileReader final : public CaptureReader {
   }
 
   h5::File file_;
-  std::vector<std::string> runs_;
+  std::vector<std::string> runs_, edits_;
   std::string default_run_;
   int layers_done_ = 0, runs_done_ = 0, runs_begun_ = 0;
   bool is_complete_ = false;
@@ -207,7 +223,10 @@ void FileReader::check_format() const {
 
 void FileReader::find_runs() {
   for (const auto& name : h5::child_names(file_.root(), file_.path())) {
-    if (run_number(name)) runs_.push_back(name);
+    if (run_number(name))
+      runs_.push_back(name);
+    else if (name.find("_edit") != std::string::npos)
+      edits_.push_back(name);
   }
   if (runs_.empty()) corrupt(file_.path() + ": no run (run0, run1, …) in it");
   std::sort(runs_.begin(), runs_.end(),
@@ -322,6 +341,11 @@ ModelFacts FileReader::model(const std::string& run) const {
 RunInput FileReader::input(const std::string& run) const {
   RunInput out;
   out.name = h5::text_attribute(open(run, ""), "name", where(run, "")).value_or("");
+  if (has(run, "whatif")) {
+    out.what_if = read_text(run, "whatif");
+    const std::string base = run.substr(0, run.find("_edit"));
+    out.edit_of = run_number(base).value_or(-1);
+  }
   out.text = read_text(run, "input/text");
   out.token_ids = read_i32(run, "input/token_ids");
   out.token_text = read_texts(run, "input/token_text");

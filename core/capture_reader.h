@@ -22,6 +22,9 @@ class CaptureReader {
   virtual const std::string& path() const = 0;
   virtual const std::vector<std::string>& runs() const = 0;  // "run0", "run1", … in number order
   virtual const std::string& default_run() const = 0;
+  // The run's twins under what-ifs: "run0_edit0", "run0_edit1", … Every function below takes these
+  // names as well.
+  virtual std::vector<std::string> edits(const std::string& /*run*/) const { return {}; }
   virtual bool complete() const = 0;
   virtual int layers_done() const = 0;  // blocks that are whole in the first run
   // Blocks that are whole in this run; in a complete capture all of them.

@@ -26,7 +26,8 @@ using Dims = std::vector<std::int64_t>;
 // Open chunked datasets, the latest first. An open dataset takes about 16 kB.
 class OpenDatasets {
  public:
-  explicit OpenDatasets(const h5::File& file) : file_(file) {}
+  OpenDatasets(const h5::File& file, const std::vector<RunInput>& runs)
+      : file_(file), runs_(runs) {}
 
   h5::Dataset& get(int run, const std::string& path) {
     const std::pair key(run, path);
@@ -38,7 +39,7 @@ class OpenDatasets {
       index_.erase(order_.back().first);
       order_.pop_back();
     }
-    const std::string full = fmt::format("run{}/{}", run, path);
+    const std::string full = fmt::format("{}/{}", run_group_name(runs_, run), path);
     order_.emplace_front(key, h5::Dataset::open_for_writing(
                                   file_.root(), full, fmt::format("{}: {}", file_.path(), full)));
     index_[key] = order_.begin();
@@ -58,6 +59,7 @@ class OpenDatasets {
   using Key = std::pair<int, std::string>;
   static constexpr std::size_t kMostOpen = 1024;
   const h5::File& file_;
+  const std::vector<RunInput>& runs_;
   std::list<std::pair<Key, h5::Dataset>> order_;
   std::map<Key, decltype(order_)::iterator> index_;
 };
@@ -70,7 +72,7 @@ class FileWriter final : public CaptureWriter {
         part_(path_ + ".part"),
         layout_(std::move(layout)),
         existing_(existing),
-        open_(file_) {
+        open_(file_, layout_.runs) {
     refuse_existing(path_);
     refuse_existing(part_);
     create(complete);

@@ -7,6 +7,7 @@
 #include <stop_token>
 #include <vector>
 
+#include "capture/model/interventions.h"
 #include "capture/record/tile_geometry.h"
 
 namespace sinkscope {
@@ -43,12 +44,13 @@ struct AttentionCall {
   at::Tensor q, k, v;
   double scale = 1;
   int window = 0;
+  const AttentionEdit* edit = nullptr;  // null: softmax over all visible keys
 };
 
 // Two bodies, tested equal. Both fill `stats`, feed `maps` (may be null), and return z [T, H, d];
 // an undefined tensor means canceled (`stop` is looked at once a tile).
 //  fused: CPU float32, row blocks of one head per core, scores never leave the cache when maps are
-//         not recorded. reference: plain tensor operations on any device.
+//         not recorded. reference: plain tensor operations on any device; the one that edits.
 at::Tensor attend_fused(const AttentionCall& call, const TileGeometry& tile, AttentionStats& stats,
                         MapSink* maps, const std::stop_token& stop);
 at::Tensor attend_reference(const AttentionCall& call, const TileGeometry& tile,

@@ -4,13 +4,15 @@
 #include <limits>
 
 #include "capture/model/attention.h"
+#include "capture/model/normalize.h"
 
 // Attention and its statistics in plain tensor operations, for any device; the fused body is tested
 // against it.
 namespace sinkscope {
 namespace {
 
-// One tile: heads [head, head + n_heads) and rows [row, row + n_rows) against keys [key_begin, key_end).
+// One tile: heads [head, head + n_heads) and rows [row, row + n_rows) against keys [key_begin,
+// key_end).
 struct Tile {
   int head, n_heads, row, n_rows, key_begin, key_end;
 };
@@ -41,8 +43,16 @@ at::Tensor lower_median_of(const at::Tensor& scores, const at::Tensor& seen) {
   return sorted.gather(-1, index).squeeze(-1);
 }
 
+// −Σ p ln p; a softmax row has it from its log-sum-exp, without losing small p.
+at::Tensor entropy_of(const at::Tensor& p, const at::Tensor& ps, const at::Tensor& lse,
+                      bool is_edited) {
+  if (!is_edited) return (lse.to(at::kDouble) - ps).clamp_min(0);
+  return at::special_entr(p).sum(-1);
+}
+
 void row_statistics(const at::Tensor& scores, const at::Tensor& p, const at::Tensor& seen,
-                    const Tile& t, const at::Tensor& value_norm, AttentionStats& stats) {
+                    const Tile& t, const at::Tensor& value_norm, bool is_edited,
+                    AttentionStats& stats) {
   const int T = stats.seq_len;
   const double inf = std::numeric_limits<double>::infinity();
   const at::Tensor masked = scores.masked_fill(seen.logical_not(), -inf);
@@ -50,7 +60,7 @@ void row_statistics(const at::Tensor& scores, const at::Tensor& p, const at::Ten
   const at::Tensor pd = p.to(at::kDouble);
   const at::Tensor ps = pd.mul(scores.to(at::kDouble)).masked_fill(seen.logical_not(), 0).sum(-1);
   copy_rows(lse, t, T, stats.lse);
-  copy_rows((lse.to(at::kDouble) - ps).clamp_min(0), t, T, stats.entropy);
+  copy_rows(entropy_of(pd, ps, lse, is_edited), t, T, stats.entropy);
   copy_rows(p.amax(-1), t, T, stats.max_prob);
   copy_rows(top, t, T, stats.logit_max);
   copy_rows(top - lower_median_of(scores, seen), t, T, stats.logit_gap);
@@ -73,9 +83,7 @@ void row_statistics(const at::Tensor& scores, const at::Tensor& p, const at::Ten
 // Window and thumbnail from the probabilities on the host [heads, rows, keys].
 void pictures(const at::Tensor& host, const Tile& t, AttentionStats& stats) {
   const int n_keys = t.key_end - t.key_begin, W = stats.window_side, B = stats.bins;
-  const auto bin = [&](int i) {
-    return static_cast<int>(std::int64_t{i} * B / stats.seq_len);
-  };
+  const auto bin = [&](int i) { return static_cast<int>(std::int64_t{i} * B / stats.seq_len); };
   for (int h = 0; h < t.n_heads; ++h) {
     for (int r = 0; r < t.n_rows; ++r) {
       const float* p = host.data_ptr<float>() + (std::int64_t{h} * t.n_rows + r) * n_keys;
@@ -99,6 +107,37 @@ void store_map(const at::Tensor& host, const Tile& t, int T, float* map) {
   }
 }
 
+// The heads and keys of a tile's edit, applied to masked scores [heads, rows, keys].
+NormalizedScores edited_rows(const at::Tensor& scores, const Tile& t, const AttentionEdit& edit) {
+  const double inf = std::numeric_limits<double>::infinity();
+  const auto options = at::TensorOptions().dtype(at::kLong).device(scores.device());
+  const at::Tensor own = at::arange(t.row, t.row + t.n_rows, options)
+                             .unsqueeze(1)
+                             .eq(at::arange(t.key_begin, t.key_end, options).unsqueeze(0));
+  at::Tensor p = at::empty_like(scores), null = at::empty_like(scores.select(-1, 0));
+  for (int h = 0; h < t.n_heads; ++h) {
+    const int head = t.head + h;
+    at::Tensor row = scores[h];
+    at::Tensor lost;
+    if (edit.lost.defined()) {
+      // A query at a lost position keeps its own key.
+      lost = edit.lost[head]
+                 .narrow(0, t.key_begin, t.key_end - t.key_begin)
+                 .unsqueeze(0)
+                 .logical_and(own.logical_not());
+      if (edit.renormalize[head].item<bool>()) row = row.masked_fill(lost, -inf);
+    }
+    NormalizedScores made = normalize(edit.normalizers[static_cast<std::size_t>(head)], row);
+    if (lost.defined()) {
+      made.null_mass = made.null_mass + made.p.masked_fill(lost.logical_not(), 0).sum(-1);
+      made.p = made.p.masked_fill(lost, 0);
+    }
+    p[h].copy_(made.p);
+    null[h].copy_(made.null_mass);
+  }
+  return {p, null};
+}
+
 }  // namespace
 
 at::Tensor attend_reference(const AttentionCall& call, const TileGeometry& tile,
@@ -107,7 +146,9 @@ at::Tensor attend_reference(const AttentionCall& call, const TileGeometry& tile,
   // [H, T, d]; each kv head serves `repeat` neighboring query heads: 0,0,1,1, not 0,1,0,1.
   const at::Tensor q = call.q.transpose(0, 1).to(at::kFloat);
   const at::Tensor k = call.k.transpose(0, 1).to(at::kFloat).repeat_interleave(repeat, 0);
-  const at::Tensor v = call.v.transpose(0, 1).to(at::kFloat).repeat_interleave(repeat, 0);
+  at::Tensor v = call.v.transpose(0, 1).to(at::kFloat).repeat_interleave(repeat, 0);
+  if (call.edit != nullptr && call.edit->value_scale.defined())
+    v = v * call.edit->value_scale.unsqueeze(-1);
   const at::Tensor norms = v.norm(2, -1);  // [H, T]
   const at::Tensor kv_norms = norms.to(at::kCPU).contiguous();
   for (int g = 0; g < G; ++g)
@@ -119,8 +160,12 @@ at::Tensor attend_reference(const AttentionCall& call, const TileGeometry& tile,
     for (int head = 0; head < H; head += tile.heads) {
       if (stop.stop_requested()) return {};
       const int n_heads = std::min(tile.heads, H - head);
-      const Tile t{head, n_heads, row, n_rows,
-                   call.window > 0 ? std::max(0, row - call.window + 1) : 0, row + n_rows};
+      const Tile t{head,
+                   n_heads,
+                   row,
+                   n_rows,
+                   call.window > 0 ? std::max(0, row - call.window + 1) : 0,
+                   row + n_rows};
       const auto heads = [&](const at::Tensor& x) { return x.narrow(0, head, n_heads); };
       const auto keys = [&](const at::Tensor& x) {
         return heads(x).narrow(1, t.key_begin, t.key_end - t.key_begin);
@@ -129,8 +174,16 @@ at::Tensor attend_reference(const AttentionCall& call, const TileGeometry& tile,
           heads(q).narrow(1, row, n_rows).matmul(keys(k).transpose(1, 2)).mul(call.scale);
       const at::Tensor seen = visible_mask(t, call.window, scores.device());
       const double inf = std::numeric_limits<double>::infinity();
-      const at::Tensor p = scores.masked_fill(seen.logical_not(), -inf).softmax(-1);
-      row_statistics(scores, p, seen, t, keys(norms), stats);
+      const at::Tensor masked = scores.masked_fill(seen.logical_not(), -inf);
+      at::Tensor p;
+      if (call.edit != nullptr) {
+        const NormalizedScores edited = edited_rows(masked, t, *call.edit);
+        p = edited.p;
+        copy_rows(edited.null_mass, t, T, stats.null_mass);
+      } else {
+        p = masked.softmax(-1);
+      }
+      row_statistics(scores, p, seen, t, keys(norms), call.edit != nullptr, stats);
       const at::Tensor out = p.matmul(keys(v));
       copy_rows(out.norm(2, -1), t, T, stats.out_norm);
       z.narrow(0, head, n_heads).narrow(1, row, n_rows).copy_(out);

@@ -43,11 +43,25 @@ at::Tensor rms_norm(const at::Tensor& x, const at::Tensor& gain, double eps) {
   return h.mul(scale).mul_(gain).to(x.scalar_type());
 }
 
-at::Tensor run_block(const ArchSpec& spec, const LayerWeights& w, int layer,
-                     const RotaryTable& rotary, const at::Tensor& x, TapListener& listener) {
+at::Tensor Interventions::on_norm(Role /*role*/, int /*layer*/, const at::Tensor& x,
+                                  const at::Tensor& gain, double eps) {
+  return rms_norm(x, gain, eps);
+}
+
+at::Tensor Interventions::on_activation(int /*layer*/, const at::Tensor& gate) {
+  return at::silu(gate);
+}
+
+at::Tensor residual_state(const BlockPass& pass, Site site, const at::Tensor& x) {
+  const at::Tensor state = pass.edits.on_residual(site, pass.layer, x);
+  pass.listener.on_tap(site, pass.layer, state);
+  return state;
+}
+
+at::Tensor attention_half(const BlockPass& pass, const at::Tensor& x) {
+  const auto& [spec, w, layer, rotary, listener, edits] = pass;
   const int H = spec.n_heads, G = spec.n_kv_heads, d = spec.head_dim;
-  listener.on_tap(Site::resid_pre, layer, x);
-  const at::Tensor n1 = rms_norm(x, w.ln1, spec.norm_eps);
+  const at::Tensor n1 = edits.on_norm(Role::ln1, layer, x, w.ln1, spec.norm_eps);
   listener.on_tap(Site::ln1_out, layer, n1);
 
   const at::Tensor qkv = linear_layer(n1, w.qkv, w.qkv_bias);
@@ -68,30 +82,31 @@ at::Tensor run_block(const ArchSpec& spec, const LayerWeights& w, int layer,
   listener.on_tap(Site::rot_k, layer, k);
 
   const AttentionCall call{q[0], k[0], v[0], spec.attention_scale,
-                           spec.window[static_cast<std::size_t>(layer)]};
+                           spec.window[static_cast<std::size_t>(layer)],
+                           edits.on_attention(layer)};
   at::Tensor z = listener.on_attention(layer, call);
   if (!z.defined()) return {};
-  z = z.to(x.scalar_type()).unsqueeze(0);
+  z = edits.on_z(layer, z.to(x.scalar_type()).unsqueeze(0), n1);
   listener.on_tap(Site::z, layer, z);
   const at::Tensor attn_out = linear_layer(z.flatten(2), w.o, w.o_bias);
   listener.on_tap(Site::attn_out, layer, attn_out);
-  const at::Tensor mid = x + attn_out;
-  listener.on_tap(Site::resid_mid, layer, mid);
+  return x + attn_out;
+}
 
-  const at::Tensor n2 = rms_norm(mid, w.ln2, spec.norm_eps);
+at::Tensor mlp_half(const BlockPass& pass, const at::Tensor& mid) {
+  const auto& [spec, w, layer, rotary, listener, edits] = pass;
+  const at::Tensor n2 = edits.on_norm(Role::ln2, layer, mid, w.ln2, spec.norm_eps);
   listener.on_tap(Site::ln2_out, layer, n2);
   const at::Tensor gate_up = linear_layer(n2, w.gate_up, w.gate_up_bias);
   const at::Tensor gate = gate_up.narrow(-1, 0, spec.d_mlp);
   const at::Tensor up = gate_up.narrow(-1, spec.d_mlp, spec.d_mlp);
   listener.on_tap(Site::mlp_pre, layer, gate);
   listener.on_tap(Site::mlp_pre_linear, layer, up);
-  const at::Tensor hidden = at::silu(gate).mul_(up);
+  const at::Tensor hidden = edits.on_activation(layer, gate).mul_(up);
   listener.on_tap(Site::mlp_post, layer, hidden);
   const at::Tensor mlp_out = linear_layer(hidden, w.down, w.down_bias);
   listener.on_tap(Site::mlp_out, layer, mlp_out);
-  const at::Tensor post = mid + mlp_out;
-  listener.on_tap(Site::resid_post, layer, post);
-  return post;
+  return mid + mlp_out;
 }
 
 }  // namespace sinkscope

@@ -7,6 +7,7 @@
 
 #include "capture/checkpoint/arch_spec.h"
 #include "capture/model/attention.h"
+#include "capture/model/interventions.h"
 #include "capture/model/rope.h"
 #include "capture/model/weights.h"
 #include "capture/record/site.h"
@@ -35,10 +36,24 @@ RotaryTable rotary_table(const RopeFrequencies& frequencies, int seq_len, at::De
 // w · x / sqrt(mean(x²) + eps) over the last dimension, in float32, back in x's type.
 at::Tensor rms_norm(const at::Tensor& x, const at::Tensor& gain, double eps);
 
+// Everything that a block of one prompt is run with.
+struct BlockPass {
+  const ArchSpec& spec;
+  const LayerWeights& w;
+  int layer;
+  const RotaryTable& rotary;
+  TapListener& listener;
+  Interventions& edits;
+};
+
 // One block of the Llama family, x [B, T, D] -> [B, T, D]:
 //   n = RMS(x);  x += Wo · Attn(RoPE(RMS_q(Wq n)), RoPE(RMS_k(Wk n)), Wv n);  x += SwiGLU(RMS(x))
+// in two halves, each from one residual state to the next, before that is edited or tapped.
 // Out of place, no decision about gradients. Undefined = canceled.
-at::Tensor run_block(const ArchSpec& spec, const LayerWeights& w, int layer,
-                     const RotaryTable& rotary, const at::Tensor& x, TapListener& listener);
+at::Tensor attention_half(const BlockPass& pass, const at::Tensor& x);
+at::Tensor mlp_half(const BlockPass& pass, const at::Tensor& mid);
+
+// A residual state as the rest of the model sees it: edited, then tapped.
+at::Tensor residual_state(const BlockPass& pass, Site site, const at::Tensor& x);
 
 }  // namespace sinkscope

@@ -12,16 +12,17 @@
 #include <chrono>
 #include <cmath>
 #include <limits>
+#include <map>
 #include <new>
 
 #include "capture/model/attention_rows.h"
-#include "capture/model/forward.h"
 #include "capture/model/isa.h"
-#include "capture/model/weights.h"
 #include "capture/record/recorder.h"
 #include "capture/run/device.h"
-#include "capture/run/head.h"
+#include "capture/run/evaluate.h"
 #include "capture/run/make_engine.h"
+#include "capture/run/model_pass.h"
+#include "capture/run/prompt_groups.h"
 #include "core/error.h"
 
 namespace sinkscope {
@@ -34,31 +35,23 @@ double seconds_since(Clock::time_point begin) {
 
 constexpr std::int64_t kQueueBytes = std::int64_t{64} << 20;
 
-// Between layers a prompt is this and nothing else.
-struct PromptState {
-  int run = 0;
-  at::Tensor stream;  // [1, T, D]
-  RotaryTable rotary;
-  std::unique_ptr<RunRecorder> recorder;
-};
+double mean_of(const std::vector<float>& values) {
+  double sum = 0;
+  for (float value : values) sum += value;
+  return values.empty() ? std::numeric_limits<double>::quiet_NaN()
+                        : sum / static_cast<double>(values.size());
+}
 
-// Consecutive prompts whose states fit the budget together; at least one.
-std::vector<std::pair<int, int>> prompt_groups(const CaptureRequest& request, int d_model) {
-  std::vector<std::pair<int, int>> groups;
-  const auto n = static_cast<int>(request.runs.size());
-  for (int begin = 0; begin < n;) {
-    std::int64_t bytes = 0;
-    int end = begin;
-    while (end < n) {
-      // The stream, its successor while a block runs, and the head's copy.
-      bytes += std::int64_t{12} * request.runs[static_cast<std::size_t>(end)].seq_len() * d_model;
-      if (end > begin && bytes > request.activation_budget) break;
-      ++end;
-    }
-    groups.emplace_back(begin, end);
-    begin = end;
-  }
-  return groups;
+// The what-ifs of the edited runs, by their text.
+using WhatIfs = std::map<std::string, std::unique_ptr<WhatIfPass>>;
+
+WhatIfs what_ifs_of(const std::vector<RunInput>& runs, const ModelFiles& model, at::Device device) {
+  WhatIfs what_ifs;
+  for (const RunInput& run : runs)
+    if (run.edit_of >= 0 && !what_ifs.contains(run.what_if))
+      what_ifs[run.what_if] =
+          std::make_unique<WhatIfPass>(parse_what_if(run.what_if), model, device);
+  return what_ifs;
 }
 
 AttentionBody body_of(const CaptureRequest& request, at::Device device) {
@@ -68,9 +61,12 @@ AttentionBody body_of(const CaptureRequest& request, at::Device device) {
 
 const char* name_of(Isa isa) {
   switch (isa) {
-    case Isa::avx512: return "avx512";
-    case Isa::avx2: return "avx2";
-    case Isa::base: break;
+    case Isa::avx512:
+      return "avx512";
+    case Isa::avx2:
+      return "avx2";
+    case Isa::base:
+      break;
   }
   return "baseline";
 }
@@ -78,111 +74,112 @@ const char* name_of(Isa isa) {
 // One capture from start to end; the engine keeps nothing between captures.
 class Run {
  public:
-  Run(const ModelFiles& model, const CaptureRequest& request, CaptureWriter& writer,
-      JobContext job)
-      : model_(model), spec_(model.spec()), request_(request), layout_(writer.layout()), job_(job),
+  Run(const ModelFiles& model, const CaptureRequest& request, CaptureWriter& writer, JobContext job)
+      : model_(model),
+        request_(request),
+        layout_(writer.layout()),
+        job_(job),
         device_(resolve_device(request.device)),
-        dtype_(request.dtype == RunDtype::bfloat16 ? at::kBFloat16 : at::kFloat),
-        groups_(prompt_groups(request, spec_.d_model)),
-        weights_(model, device_, dtype_, groups_.size() > 1 ? request.weight_budget : 0),
+        groups_(prompt_groups(request, model.spec().d_model)),
+        pass_(model, device_, scalar_type(request.dtype),
+              groups_.size() > 1 ? request.weight_budget : 0),
+        what_ifs_(what_ifs_of(request.runs, model, device_)),
         queue_(writer, kQueueBytes) {
-    if (spec_.has_head) head_rows_.emplace(model, device_, dtype_);
+    if (!what_ifs_.empty() && groups_.size() > 1) refuse_groups(request.activation_budget);
   }
 
   std::optional<CaptureSummary> run() {
     const Clock::time_point begin = Clock::now();
-    weights_.prefetch(0);
-    read_shared_parts();
+    pass_.warm_up();
     count_work();
     for (const auto& [first, last] : groups_)
       if (!run_group(first, last)) return finish_canceled();
     job_.progress.stage = Stage::closing;
     queue_.drain();
-    summary_.load_seconds = weights_.seconds_waited();
+    summary_.load_seconds = pass_.seconds_waited();
     summary_.forward_seconds = seconds_since(begin);
     summary_.write_seconds = queue_.seconds();
-    summary_.mean_loss = scored_ > 0 ? loss_sum_ / static_cast<double>(scored_)
-                                     : std::numeric_limits<double>::quiet_NaN();
+    summary_.mean_loss = mean_of(loss_);
+    summary_.edited_mean_loss = mean_of(edited_loss_);
     summary_.device = device_.str();
     return summary_;
   }
 
  private:
-  void read_shared_parts() {
-    const std::vector<float> gain = model_.norm_gain(Role::ln_final, kNoLayer).effective;
-    final_gain_ = at::tensor(gain, at::kFloat).to(device_);
-    if (spec_.rope.has_divisors) divisors_ = model_.read_vector(Role::rope_divisors, kNoLayer);
-  }
-
-  // Work is counted in multiply-adds of weights, so that the bar runs evenly through blocks and head.
   void count_work() {
-    layer_work_ = std::int64_t{spec_.d_model} *
-                  (2 * spec_.q_width() + 2 * spec_.kv_width() + 3 * spec_.d_mlp) / spec_.d_model;
     std::int64_t tokens = 0;
     for (const RunInput& run : request_.runs) tokens += run.seq_len();
-    job_.progress.total = tokens * (layer_work_ * spec_.n_layers +
-                                    (spec_.has_head ? spec_.vocab_size : 0));
+    const ArchSpec& spec = model_.spec();
+    job_.progress.total =
+        tokens * (pass_.layer_work() * spec.n_layers + (spec.has_head ? spec.vocab_size : 0));
     summary_.n_tokens = tokens;
   }
 
   bool run_group(int first, int last) {
-    std::vector<PromptState> prompts;
+    std::vector<Lane> lanes;
     job_.progress.stage = Stage::reading;
-    for (int r = first; r < last; ++r) prompts.push_back(start(r));
+    for (int r = first; r < last; ++r) lanes.push_back(start(r));
+    for (const auto& [text, what_if] : what_ifs_) what_if->check_tokens();
     job_.progress.stage = Stage::running;
-    for (int layer = 0; layer < spec_.n_layers; ++layer) {
-      job_.progress.layer = layer;
-      if (layer + 1 == spec_.n_layers && head_rows_) head_rows_->prefetch();
-      const std::shared_ptr<const LayerWeights> w = weights_.layer(layer);
-      for (PromptState& p : prompts) {
-        if (job_.stop.stop_requested()) return false;
-        p.stream = run_block(spec_, *w, layer, p.rotary, p.stream, *p.recorder);
-        if (!p.stream.defined()) return false;
-        job_.progress.done += layer_work_ * p.stream.size(1);
-      }
+    const bool is_whole = pass_.run_blocks(lanes, job_, [&](int layer) {
       queue_.push(0, [layer, first](CaptureWriter& out) { out.layer_done(layer + 1, first); });
-    }
+    });
+    if (!is_whole) return false;
     job_.progress.stage = Stage::head;
-    if (!finish_group(prompts)) return false;
-    queue_.push(0, [this, last](CaptureWriter& out) { out.layer_done(spec_.n_layers, last); });
+    if (!finish_group(lanes, first)) return false;
+    queue_.push(0, [n_layers = model_.spec().n_layers, last](CaptureWriter& out) {
+      out.layer_done(n_layers, last);
+    });
     return true;
   }
 
-  PromptState start(int r) {
+  Lane start(int r) {
     const RunInput& input = request_.runs[static_cast<std::size_t>(r)];
-    PromptState p;
-    p.run = r;
-    p.stream = embed(model_, input.token_ids, device_, dtype_);
-    p.rotary = rotary_table(
-        rope_frequencies(spec_.rope, spec_.n_ctx, input.seq_len(), divisors_), input.seq_len(),
-        device_);
-    p.recorder = std::make_unique<RunRecorder>(layout_, r, queue_, pool_,
-                                               body_of(request_, device_), job_.stop);
-    return p;
+    WhatIfPass* what_if = input.edit_of >= 0 ? what_ifs_.at(input.what_if).get() : nullptr;
+    return pass_.start(input.token_ids,
+                       std::make_unique<RunRecorder>(layout_, r, queue_, pool_,
+                                                     body_of(request_, device_), job_.stop),
+                       what_if);
   }
 
-  bool finish_group(std::vector<PromptState>& prompts) {
-    std::vector<HeadRun> heads;
-    for (PromptState& p : prompts) {
-      const at::Tensor normed = rms_norm(p.stream, final_gain_, spec_.norm_eps);
-      p.recorder->on_tap(Site::ln_final_out, kNoLayer, normed);
-      p.stream = at::Tensor();
-      HeadRun head;
-      head.run = p.run;
-      head.normed = normed[0];
-      head.token_ids = request_.runs[static_cast<std::size_t>(p.run)].token_ids;
-      heads.push_back(std::move(head));
+  bool finish_group(std::vector<Lane>& lanes, int first) {
+    std::vector<at::Tensor> normed = pass_.final_norms(lanes);
+    if (!model_.spec().has_head) return true;
+    std::vector<HeadRun> heads(lanes.size());
+    for (std::size_t i = 0; i < lanes.size(); ++i) {
+      heads[i].run = first + static_cast<int>(i);
+      heads[i].normed = std::move(normed[i]);
+      heads[i].token_ids = *lanes[i].token_ids;
+      const int base = request_.runs[static_cast<std::size_t>(heads[i].run)].edit_of;
+      heads[i].baseline = base < 0 ? -1 : base - first;
     }
-    if (!spec_.has_head) return true;
     const HeadOptions options{layout_.top_k, layout_.logits_full};
-    if (!run_head(*head_rows_, heads, options, queue_, job_)) return false;
+    if (!run_head(pass_.head_rows(), heads, options, &queue_, job_)) return false;
+    compare(heads);
     for (HeadRun& head : heads) write_head(std::move(head));
     return true;
   }
 
+  void compare(const std::vector<HeadRun>& heads) {
+    for (const HeadRun& head : heads) {
+      std::vector<float>& losses = head.baseline < 0 ? loss_ : edited_loss_;
+      losses.insert(losses.end(), head.loss.begin(), head.loss.end());
+      if (head.baseline < 0) continue;
+      // KL over the positions that have a next token.
+      summary_.kl.insert(summary_.kl.end(), head.kl.begin(),
+                         head.kl.begin() + static_cast<std::ptrdiff_t>(head.loss.size()));
+      const std::vector<float>& before = heads[static_cast<std::size_t>(head.baseline)].loss;
+      std::vector<float> delta(head.loss.size());
+      for (std::size_t t = 0; t < delta.size(); ++t) delta[t] = head.loss[t] - before[t];
+      queue_.push(0, [run = head.run, kl = head.kl, delta](CaptureWriter& out) {
+        const auto T = static_cast<std::int64_t>(kl.size());
+        out.write(run, "compare/kl", {0}, {T}, kl.data());
+        if (T > 1) out.write(run, "compare/loss_delta", {0}, {T - 1}, delta.data());
+      });
+    }
+  }
+
   void write_head(HeadRun head) {
-    for (float loss : head.loss) loss_sum_ += loss;
-    scored_ += static_cast<std::int64_t>(head.loss.size());
     head.normed = at::Tensor();
     queue_.push(0, [head = std::move(head), k = layout_.top_k](CaptureWriter& out) {
       const auto T = static_cast<std::int64_t>(head.token_ids.size());
@@ -198,21 +195,15 @@ class Run {
   }
 
   const ModelFiles& model_;
-  const ArchSpec& spec_;
   const CaptureRequest& request_;
   const CaptureLayout& layout_;
   JobContext job_;
   const at::Device device_;
-  const at::ScalarType dtype_;
   const std::vector<std::pair<int, int>> groups_;
-  WeightStore weights_;
-  std::optional<HeadRows> head_rows_;
+  ModelPass pass_;
+  WhatIfs what_ifs_;
   BufferPool pool_;
-  at::Tensor final_gain_;
-  std::vector<float> divisors_;
-  std::int64_t layer_work_ = 0;
-  double loss_sum_ = 0;
-  std::int64_t scored_ = 0;
+  std::vector<float> loss_, edited_loss_;
   CaptureSummary summary_;
   WriteQueue queue_;  // last: its thread ends before what its jobs use
 };
@@ -245,6 +236,15 @@ class TorchEngine : public Engine {
     const c10::InferenceMode inference;
     at::set_num_threads(resolved_threads(request));
     return translated([&] { return Run(model, request, writer, job).run(); });
+  }
+
+  std::optional<Evaluation> evaluate(const ModelFiles& model, const EvaluateRequest& request,
+                                     JobContext job) override {
+    const c10::InferenceMode inference;
+    CaptureRequest threads;
+    threads.threads = request.threads;
+    at::set_num_threads(resolved_threads(threads));
+    return translated([&] { return evaluate_what_ifs(model, request, job); });
   }
 
  private:

@@ -28,6 +28,8 @@ struct Candidate {
 struct TokenState {
   double lse = -std::numeric_limits<double>::infinity();
   float target = 0;
+  // Of a twin: the baseline's ln Σ exp so far, and Σ p_baseline (z_baseline − z) under it.
+  double baseline_lse = -std::numeric_limits<double>::infinity(), mean_gap = 0;
   std::vector<Candidate> best;  // sorted: larger first, lower id first among equals
 };
 
@@ -37,17 +39,18 @@ double log_add(double a, double b) {
 }
 
 void take_best(TokenState& state, const float* logits, int n, int first_id, std::size_t k) {
+  if (k == 0) return;
   int i = 0;
   while (true) {
     // Rows come in id order, so an equal logit later never displaces an earlier one.
-    const float bar = state.best.size() < k ? -std::numeric_limits<float>::infinity()
-                                            : state.best.back().logit;
+    const float bar =
+        state.best.size() < k ? -std::numeric_limits<float>::infinity() : state.best.back().logit;
     i = first_above(logits, n, i, bar);
     if (i >= n) return;
     const Candidate c{logits[i], first_id + i};
-    const auto place = std::upper_bound(
-        state.best.begin(), state.best.end(), c,
-        [](const Candidate& a, const Candidate& b) { return a.logit > b.logit; });
+    const auto place =
+        std::upper_bound(state.best.begin(), state.best.end(), c,
+                         [](const Candidate& a, const Candidate& b) { return a.logit > b.logit; });
     state.best.insert(place, c);
     if (state.best.size() > k) state.best.pop_back();
     ++i;
@@ -74,10 +77,29 @@ void fold(const at::Tensor& logits, const HeadRun& run, std::vector<TokenState>&
   });
 }
 
+// KL(baseline ‖ twin) = Σ p (z_b − z_e) − lse_b + lse_e, where the sum comes tile by tile.
+void fold_gap(const at::Tensor& baseline, const at::Tensor& twin, std::vector<TokenState>& states,
+              std::int64_t first_token) {
+  const at::Tensor lse = baseline.logsumexp(-1, /*keepdim=*/true);
+  const at::Tensor gap =
+      (baseline - lse).exp_().mul_(baseline - twin).sum(-1, /*keepdim=*/false, at::kDouble);
+  for (std::int64_t r = 0; r < baseline.size(0); ++r) {
+    TokenState& s = states[static_cast<std::size_t>(first_token + r)];
+    const double tile_lse = lse.const_data_ptr<float>()[r];
+    const double both = log_add(s.baseline_lse, tile_lse);
+    s.mean_gap = s.mean_gap * std::exp(s.baseline_lse - both) +
+                 gap.const_data_ptr<double>()[r] * std::exp(tile_lse - both);
+    s.baseline_lse = both;
+  }
+}
+
 void finish(HeadRun& run, const std::vector<TokenState>& states, int top_k) {
   for (std::size_t t = 0; t < states.size(); ++t) {
     const TokenState& s = states[t];
     if (t + 1 < states.size()) run.loss.push_back(static_cast<float>(s.lse - s.target));
+    // Rounding may leave a hair below zero.
+    if (run.baseline >= 0)
+      run.kl.push_back(static_cast<float>(std::max(0.0, s.mean_gap - s.baseline_lse + s.lse)));
     for (int i = 0; i < top_k; ++i) {
       const bool there = static_cast<std::size_t>(i) < s.best.size();
       const Candidate c = there ? s.best[static_cast<std::size_t>(i)] : Candidate{0, -1};
@@ -91,7 +113,9 @@ void finish(HeadRun& run, const std::vector<TokenState>& states, int top_k) {
 }  // namespace
 
 HeadRows::HeadRows(const ModelFiles& model, at::Device device, at::ScalarType dtype)
-    : model_(model), device_(device), dtype_(dtype),
+    : model_(model),
+      device_(device),
+      dtype_(dtype),
       role_(model.has(Role::unembed, kNoLayer) ? Role::unembed : Role::embed),
       vocab_size_(model.rows(role_, kNoLayer)) {}
 
@@ -116,28 +140,34 @@ at::Tensor HeadRows::slice(std::int64_t begin) {
 }
 
 bool run_head(HeadRows& head_rows, std::vector<HeadRun>& runs, const HeadOptions& options,
-              WriteQueue& queue, JobContext job) {
+              WriteQueue* queue, JobContext job) {
   const std::int64_t V = head_rows.vocab_size();
   std::vector<std::vector<TokenState>> states;
   for (const HeadRun& run : runs) states.emplace_back(run.token_ids.size());
   for (std::int64_t begin = 0; begin < V; begin += kVocabularyRows) {
     const at::Tensor rows = head_rows.slice(begin);
+    // One tile of one run; what a twin is compared with is at hand while its baseline is.
+    const auto tile = [&](std::size_t r, std::int64_t t, std::int64_t n) {
+      const at::Tensor logits =
+          linear_layer(runs[r].normed.narrow(0, t, n), rows).to(at::kCPU, at::kFloat).contiguous();
+      fold(logits, runs[r], states[r], t, static_cast<int>(begin), options.top_k);
+      if (options.logits_full && queue != nullptr)
+        queue->push(logits.numel() * 4, [=, file_run = runs[r].run](CaptureWriter& writer) {
+          writer.write(file_run, "logits/full", {t, begin}, {logits.size(0), logits.size(1)},
+                       logits.const_data_ptr<float>());
+        });
+      job.progress.done += n * rows.size(0);
+      return logits;
+    };
     for (std::size_t r = 0; r < runs.size(); ++r) {
-      const HeadRun& run = runs[r];
-      const std::int64_t T = run.normed.size(0);
-      for (std::int64_t t = 0; t < T; t += kTokens) {
+      if (runs[r].baseline >= 0) continue;
+      for (std::int64_t t = 0; t < runs[r].normed.size(0); t += kTokens) {
         if (job.stop.stop_requested()) return false;
-        const std::int64_t n = std::min(kTokens, T - t);
-        const at::Tensor logits = linear_layer(run.normed.narrow(0, t, n), rows)
-                                      .to(at::kCPU, at::kFloat)
-                                      .contiguous();
-        fold(logits, run, states[r], t, static_cast<int>(begin), options.top_k);
-        if (options.logits_full)
-          queue.push(logits.numel() * 4, [=, file_run = run.run](CaptureWriter& writer) {
-            writer.write(file_run, "logits/full", {t, begin}, {logits.size(0), logits.size(1)},
-                         logits.const_data_ptr<float>());
-          });
-        job.progress.done += n * rows.size(0);
+        const std::int64_t n = std::min(kTokens, runs[r].normed.size(0) - t);
+        const at::Tensor logits = tile(r, t, n);
+        for (std::size_t twin = 0; twin < runs.size(); ++twin)
+          if (runs[twin].baseline == static_cast<int>(r))
+            fold_gap(logits, tile(twin, t, n), states[twin], t);
       }
     }
   }

@@ -17,11 +17,13 @@ namespace sinkscope {
 // One run at the head: the final norm's output, where it goes in the file, and what comes out.
 struct HeadRun {
   int run = 0;
-  at::Tensor normed;            // [T, D] on the device
-  std::vector<int> token_ids;   // [T]
-  std::vector<float> loss;      // [T-1] −ln p of the next token, nats
+  at::Tensor normed;                  // [T, D] on the device
+  std::vector<int> token_ids;         // [T]
+  int baseline = -1;                  // index of the run that this one is an edit of; −1 = none
+  std::vector<float> loss;            // [T-1] −ln p of the next token, nats
   std::vector<std::int32_t> top_ids;  // [T, k] most probable next tokens; ties: lower id first
   std::vector<float> top_logprob;     // [T, k]
+  std::vector<float> kl;              // [T] KL(baseline ‖ this), nats; empty without a baseline
 };
 
 struct HeadOptions {
@@ -51,9 +53,9 @@ class HeadRows {
 };
 
 // The language-model head in tiles of at most 256 tokens × 8,192 vocabulary rows: online
-// log-sum-exp, loss and top-k; [T, V] never exists. The head's rows are read once for all runs.
-// False = canceled.
+// log-sum-exp, loss, top-k and KL; [T, V] never exists. The head's rows are read once for all runs.
+// `queue` takes full logits, null where there are none to record. False = canceled.
 bool run_head(HeadRows& rows, std::vector<HeadRun>& runs, const HeadOptions& options,
-              WriteQueue& queue, JobContext job);
+              WriteQueue* queue, JobContext job);
 
 }  // namespace sinkscope

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "capture/edits/norm_edits.h"
+
+#include <cmath>
+
+#include "capture/model/forward.h"
+
+namespace sinkscope {
+namespace {
+
+using With = NormReplace::With;
+
+at::Tensor gate_of(const NormReplacement& by, const at::Tensor& y) {
+  const double factor = by.doubles_gate ? 2 : 1;
+  if (!by.gate_up.defined()) return at::full({1}, 0.5 * factor, y.options());
+  const at::Tensor hidden = at::silu(y.matmul(by.gate_down.t()));
+  return hidden.matmul(by.gate_up.t()).sigmoid() * factor;
+}
+
+at::Tensor layer_norm(const at::Tensor& x, const at::Tensor& gain, double eps) {
+  const at::Tensor centered = x - x.mean(-1, /*keepdim=*/true);
+  return centered * (centered.square().mean(-1, /*keepdim=*/true) + eps).rsqrt() * gain;
+}
+
+// `values` [n] (or [1, T, n]) in the chosen dims of the chosen rows, x elsewhere.
+at::Tensor with_dims(const at::Tensor& x, const ProbeTarget& at_, const at::Tensor& values) {
+  const at::Tensor old = x.index_select(-1, at_.dims);
+  const at::Tensor mask = at_.mask.view({1, -1, 1});
+  at::Tensor out = x.clone();
+  out.index_copy_(-1, at_.dims, at::where(mask, values.to(x.scalar_type()), old));
+  return out;
+}
+
+at::Tensor mean_square(const at::Tensor& x) {
+  return x.to(at::kDouble).square().mean(-1, /*keepdim=*/true);
+}
+
+at::Tensor without_dims(const at::Tensor& x, const at::Tensor& dims) {
+  return x.index_fill(-1, dims, 0.0);
+}
+
+double distance(const std::vector<at::Tensor>& inputs, double alpha, double eps) {
+  double sum = 0;
+  for (const at::Tensor& given : inputs) {
+    const at::Tensor x = given.to(at::kDouble);
+    const at::Tensor normed = x * (x.square().mean(-1, /*keepdim=*/true) + eps).rsqrt();
+    sum += ((x * alpha).tanh() - normed).square().sum().item<double>();
+  }
+  return sum;
+}
+
+}  // namespace
+
+at::Tensor replaced_norm(const NormReplacement& by, const at::Tensor& given, const at::Tensor& gain,
+                         double eps) {
+  const at::Tensor x = given.to(at::kFloat);
+  at::Tensor y;
+  switch (by.with) {
+    case With::none:
+      return given;
+    case With::layernorm:
+      y = layer_norm(x, gain, eps);
+      break;
+    case With::rmsnorm:
+      y = rms_norm(x, gain, eps);
+      break;
+    case With::rmsnorm_no_gain:
+      y = rms_norm(x, at::ones_like(gain), eps);
+      break;
+    case With::dyt:
+      y = (x * by.dyt_alpha).tanh() * gain;
+      break;
+    case With::gatednorm:
+    case With::tensor_gate:
+      y = rms_norm(x, gain, eps);
+      y = gate_of(by, y) * y;
+      break;
+    case With::preaffine:
+      y = rms_norm(by.pre_gain.defined() ? x * by.pre_gain : x, gain, eps);
+      break;
+  }
+  return y.to(given.scalar_type());
+}
+
+double fit_dyt_alpha(const std::vector<at::Tensor>& inputs, double eps) {
+  // The distance has one minimum over the decades that matter; search on ln α.
+  double low = std::log(1e-5), high = std::log(1e3);
+  const double ratio = (std::sqrt(5.0) - 1) / 2;
+  double a = high - ratio * (high - low), b = low + ratio * (high - low);
+  double at_a = distance(inputs, std::exp(a), eps), at_b = distance(inputs, std::exp(b), eps);
+  for (int step = 0; step < 60; ++step) {
+    if (at_a <= at_b) {
+      high = b;
+      b = a;
+      at_b = at_a;
+      a = high - ratio * (high - low);
+      at_a = distance(inputs, std::exp(a), eps);
+    } else {
+      low = a;
+      a = b;
+      at_a = at_b;
+      b = low + ratio * (high - low);
+      at_b = distance(inputs, std::exp(b), eps);
+    }
+  }
+  return std::exp((low + high) / 2);
+}
+
+at::Tensor probed_input(const NormProbe& probe, const ProbeTarget& at_, const at::Tensor& x,
+                        const at::Tensor& mean) {
+  switch (probe.mode) {
+    case ProbeMode::mean:
+      return with_dims(x, at_, mean);
+    case ProbeMode::zero:
+    case ProbeMode::remove_const:
+      return with_dims(x, at_, at::zeros({1}, x.options()));
+    case ProbeMode::clamp: {
+      const at::Tensor limit = mean_square(without_dims(x, at_.dims)).sqrt() * probe.tau;
+      const at::Tensor old = x.index_select(-1, at_.dims).to(at::kDouble);
+      return with_dims(x, at_, at::maximum(at::minimum(old, limit), -limit));
+    }
+    case ProbeMode::direct:
+    case ProbeMode::denominator:
+    case ProbeMode::direct_const:
+      break;
+  }
+  return x;
+}
+
+at::Tensor probed_output(const NormProbe& probe, const ProbeTarget& at_, const at::Tensor& x,
+                         const at::Tensor& y, double eps, const at::Tensor& mean) {
+  switch (probe.mode) {
+    case ProbeMode::direct:
+      return with_dims(y, at_, at::zeros({1}, y.options()));
+    case ProbeMode::direct_const:
+    case ProbeMode::remove_const:
+      return with_dims(y, at_, mean);
+    case ProbeMode::denominator: {
+      const at::Tensor factor =
+          ((mean_square(x) + eps) / (mean_square(without_dims(x, at_.dims)) + eps)).sqrt();
+      const at::Tensor scaled = (y.to(at::kDouble) * factor).to(y.scalar_type());
+      const at::Tensor rows = at::where(at_.mask.view({1, -1, 1}), scaled, y);
+      at::Tensor out = rows.clone();
+      out.index_copy_(-1, at_.dims, y.index_select(-1, at_.dims));
+      return out;
+    }
+    case ProbeMode::mean:
+    case ProbeMode::zero:
+    case ProbeMode::clamp:
+      break;
+  }
+  return y;
+}
+
+}  // namespace sinkscope

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#pragma once
+
+#include <ATen/ATen.h>
+
+#include <string>
+#include <vector>
+
+#include "core/what_if/edit.h"
+
+namespace sinkscope {
+
+// What a norm is replaced by, at one place. Tensors are float32 on the run's device.
+struct NormReplacement {
+  NormReplace::With with = NormReplace::With::rmsnorm;
+  bool doubles_gate = true;       // 2σ (identity start) instead of the paper's σ
+  at::Tensor gate_down, gate_up;  // [r, D], [D, r] or [1, r]; undefined: W_up = 0
+  at::Tensor pre_gain;            // [D]; undefined = 1
+  double dyt_alpha = 0;           // fitted
+};
+
+// x [1, T, D] -> the replacement's output, in x's type.
+at::Tensor replaced_norm(const NormReplacement& by, const at::Tensor& x, const at::Tensor& gain,
+                         double eps);
+
+// The α that makes γ ⊙ tanh(αx) nearest to the norm's own output γ ⊙ x / rms(x) in least squares
+// over these inputs (γ left out of the distance), by golden section.
+double fit_dyt_alpha(const std::vector<at::Tensor>& inputs, double eps);
+
+// Rows of x [1, T, D] that are edited: mask [T] bool; dims [n] long.
+struct ProbeTarget {
+  at::Tensor mask, dims;
+};
+
+// What the norm sees: mean, zero and remove_const, clamp. `mean` [n] is E x_d (mode mean).
+at::Tensor probed_input(const NormProbe& probe, const ProbeTarget& at_, const at::Tensor& x,
+                        const at::Tensor& mean);
+// What becomes of its output y = norm(probed x): direct, denominator (which needs the true x),
+// direct_const, remove_const. `mean` [n] is E y_d.
+at::Tensor probed_output(const NormProbe& probe, const ProbeTarget& at_, const at::Tensor& x,
+                         const at::Tensor& y, double eps, const at::Tensor& mean);
+
+}  // namespace sinkscope

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#pragma once
+
+#include <ATen/ATen.h>
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "capture/checkpoint/model_files.h"
+#include "capture/model/interventions.h"
+#include "core/what_if/what_if.h"
+
+namespace sinkscope {
+
+// A named place in the model: a norm or a residual site of one block.
+struct Place {
+  Role role = Role::ln1;
+  Site site = Site::resid_pre;
+  int layer = 0;
+  auto operator<=>(const Place&) const = default;
+};
+
+// One what-if made ready for one model, for all the prompts it is tried on. The forward pass of
+// every prompt goes through a Lane of its own; prompts advance together, half a block at a time, so
+// that means over all of them exist before anybody needs them: prepare_* comes first, then the
+// lanes.
+class WhatIfPass {
+ public:
+  // Throws Error: invalid_argument for an edit that cannot take effect (a layer, head, dimension,
+  // site or norm that this model lacks; a position in none of the runs), not_found and corrupt for
+  // weight files.
+  WhatIfPass(WhatIf what_if, const ModelFiles& model, at::Device device);
+  ~WhatIfPass();
+
+  // One prompt; its ids say which positions are edited.
+  class Lane;
+  std::unique_ptr<Interventions> lane(const std::vector<int>& token_ids);
+  // To be called once all lanes are there: an edit whose positions are in no run is an error.
+  void check_tokens() const;
+
+  // The inputs of a norm in all lanes, in the order in which the lanes were made; each [1, T, D].
+  void prepare_norm(Role role, int layer, const std::vector<at::Tensor>& inputs,
+                    const at::Tensor& gain, double eps);
+  // The same for a residual state, before it is edited.
+  void prepare_residual(Site site, int layer, const std::vector<at::Tensor>& states);
+
+ private:
+  struct Parts;
+  std::unique_ptr<Parts> parts_;
+};
+
+}  // namespace sinkscope

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "capture/run/model_pass.h"
+
+namespace sinkscope {
+namespace {
+
+// Calls `prepare` once for every what-if, with the streams of its own lanes in order.
+template <class F>
+void for_what_ifs(const std::vector<Lane>& lanes, const F& prepare) {
+  std::map<WhatIfPass*, std::vector<at::Tensor>> streams;
+  for (const Lane& lane : lanes)
+    if (lane.what_if != nullptr) streams[lane.what_if].push_back(lane.stream);
+  for (const auto& [what_if, own] : streams) prepare(*what_if, own);
+}
+
+}  // namespace
+
+ModelPass::ModelPass(const ModelFiles& model, at::Device device, at::ScalarType dtype,
+                     std::int64_t keep_bytes)
+    : model_(model),
+      spec_(model.spec()),
+      device_(device),
+      dtype_(dtype),
+      weights_(model, device, dtype, keep_bytes),
+      layer_work_(std::int64_t{2} * spec_.q_width() + 2 * spec_.kv_width() + 3 * spec_.d_mlp) {
+  if (spec_.has_head) head_rows_.emplace(model, device, dtype);
+  final_gain_ =
+      at::tensor(model.norm_gain(Role::ln_final, kNoLayer).effective, at::kFloat).to(device);
+  if (spec_.rope.has_divisors) divisors_ = model.read_vector(Role::rope_divisors, kNoLayer);
+}
+
+Lane ModelPass::start(const std::vector<int>& token_ids, std::unique_ptr<TapListener> listener,
+                      WhatIfPass* what_if) {
+  const auto seq_len = static_cast<int>(token_ids.size());
+  Lane lane;
+  lane.token_ids = &token_ids;
+  lane.listener = std::move(listener);
+  lane.what_if = what_if;
+  lane.edits = what_if != nullptr ? what_if->lane(token_ids) : std::make_unique<Interventions>();
+  lane.stream = embed(model_, token_ids, device_, dtype_);
+  lane.rotary =
+      rotary_table(rope_frequencies(spec_.rope, spec_.n_ctx, seq_len, divisors_), seq_len, device_);
+  return lane;
+}
+
+void ModelPass::prepare_norm(const std::vector<Lane>& lanes, Role role, int layer,
+                             const at::Tensor& gain) {
+  for_what_ifs(lanes, [&](WhatIfPass& what_if, const std::vector<at::Tensor>& streams) {
+    what_if.prepare_norm(role, layer, streams, gain, spec_.norm_eps);
+  });
+}
+
+void ModelPass::residual_states(std::vector<Lane>& lanes, Site site, const LayerWeights& w,
+                                int layer) {
+  for_what_ifs(lanes, [&](WhatIfPass& what_if, const std::vector<at::Tensor>& streams) {
+    what_if.prepare_residual(site, layer, streams);
+  });
+  for (Lane& lane : lanes)
+    lane.stream = residual_state({spec_, w, layer, lane.rotary, *lane.listener, *lane.edits}, site,
+                                 lane.stream);
+}
+
+bool ModelPass::run_blocks(std::vector<Lane>& lanes, JobContext job,
+                           const std::function<void(int layer)>& layer_done) {
+  for (int layer = 0; layer < spec_.n_layers; ++layer) {
+    job.progress.layer = layer;
+    if (layer + 1 == spec_.n_layers && head_rows_) head_rows_->prefetch();
+    const std::shared_ptr<const LayerWeights> w = weights_.layer(layer);
+    // resid_pre of a later block is resid_post of the one before: edited there already.
+    if (layer == 0)
+      residual_states(lanes, Site::resid_pre, *w, layer);
+    else
+      for (Lane& lane : lanes) lane.listener->on_tap(Site::resid_pre, layer, lane.stream);
+    prepare_norm(lanes, Role::ln1, layer, w->ln1);
+    for (Lane& lane : lanes) {
+      if (job.stop.stop_requested()) return false;
+      lane.stream =
+          attention_half({spec_, *w, layer, lane.rotary, *lane.listener, *lane.edits}, lane.stream);
+      if (!lane.stream.defined()) return false;
+    }
+    residual_states(lanes, Site::resid_mid, *w, layer);
+    prepare_norm(lanes, Role::ln2, layer, w->ln2);
+    for (Lane& lane : lanes) {
+      if (job.stop.stop_requested()) return false;
+      lane.stream =
+          mlp_half({spec_, *w, layer, lane.rotary, *lane.listener, *lane.edits}, lane.stream);
+      job.progress.done += layer_work_ * lane.stream.size(1);
+    }
+    residual_states(lanes, Site::resid_post, *w, layer);
+    layer_done(layer);
+  }
+  return true;
+}
+
+std::vector<at::Tensor> ModelPass::final_norms(std::vector<Lane>& lanes) {
+  prepare_norm(lanes, Role::ln_final, kNoLayer, final_gain_);
+  std::vector<at::Tensor> normed;
+  for (Lane& lane : lanes) {
+    const at::Tensor y =
+        lane.edits->on_norm(Role::ln_final, kNoLayer, lane.stream, final_gain_, spec_.norm_eps);
+    lane.listener->on_tap(Site::ln_final_out, kNoLayer, y);
+    lane.stream = at::Tensor();
+    normed.push_back(y[0]);
+  }
+  return normed;
+}
+
+}  // namespace sinkscope

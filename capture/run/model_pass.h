@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#pragma once
+
+#include <ATen/ATen.h>
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "capture/checkpoint/model_files.h"
+#include "capture/edits/what_if_pass.h"
+#include "capture/model/forward.h"
+#include "capture/model/weights.h"
+#include "capture/run/head.h"
+#include "core/job.h"
+
+namespace sinkscope {
+
+// One prompt on its way through the model, as it is or under a what-if.
+struct Lane {
+  const std::vector<int>* token_ids = nullptr;
+  std::unique_ptr<TapListener> listener;
+  WhatIfPass* what_if = nullptr;         // null: as it is
+  std::unique_ptr<Interventions> edits;  // never null
+  at::Tensor stream;  // [1, T, D]; between layers a lane is this and nothing else
+  RotaryTable rotary;
+};
+
+// The way of a group of prompts through the model, layer by layer: every layer's weights are read
+// once for all lanes, and lanes advance together, half a block at a time.
+class ModelPass {
+ public:
+  // `keep_bytes`: weights kept between groups.
+  ModelPass(const ModelFiles& model, at::Device device, at::ScalarType dtype,
+            std::int64_t keep_bytes);
+
+  const ArchSpec& spec() const { return spec_; }
+  // Starts reading the first block.
+  void warm_up() { weights_.prefetch(0); }
+  double seconds_waited() const { return weights_.seconds_waited(); }
+  HeadRows& head_rows() { return *head_rows_; }
+
+  // A lane at the start: embedded, with its rotary table. Under a what-if, its positions count.
+  Lane start(const std::vector<int>& token_ids, std::unique_ptr<TapListener> listener,
+             WhatIfPass* what_if);
+
+  // All blocks. `layer_done` is called after each one. False = canceled.
+  bool run_blocks(std::vector<Lane>& lanes, JobContext job,
+                  const std::function<void(int layer)>& layer_done);
+
+  // The final norm of each lane, tapped; [T, D]. The streams are given up.
+  std::vector<at::Tensor> final_norms(std::vector<Lane>& lanes);
+
+  // Units of progress of one token in one block; the head counts vocab_size.
+  std::int64_t layer_work() const { return layer_work_; }
+
+ private:
+  void prepare_norm(const std::vector<Lane>& lanes, Role role, int layer, const at::Tensor& gain);
+  void residual_states(std::vector<Lane>& lanes, Site site, const LayerWeights& w, int layer);
+
+  const ModelFiles& model_;
+  const ArchSpec& spec_;
+  at::Device device_;
+  at::ScalarType dtype_;
+  WeightStore weights_;
+  std::optional<HeadRows> head_rows_;
+  at::Tensor final_gain_;
+  std::vector<float> divisors_;
+  std::int64_t layer_work_ = 0;
+};
+
+}  // namespace sinkscope

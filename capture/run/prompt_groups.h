@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#pragma once
+
+#include <ATen/ATen.h>
+
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "capture/engine.h"
+
+namespace sinkscope {
+
+// Bytes of one prompt's state between layers: the stream, its successor while a block runs, and the
+// head's copy.
+std::int64_t state_bytes(int seq_len, int d_model);
+
+// Consecutive prompts [first, last) whose states fit the budget together; at least one.
+std::vector<std::pair<int, int>> prompt_groups(const CaptureRequest& request, int d_model);
+
+// Prompts under what-ifs advance together, so all of them have to fit.
+[[noreturn]] void refuse_groups(std::int64_t activation_budget);
+
+at::ScalarType scalar_type(RunDtype dtype);
+
+}  // namespace sinkscope

@@ -94,6 +94,7 @@ Heatmap::Heatmap(QWidget* parent)
   }
   for (QCPAxis* axis : {plot_->xAxis, plot_->yAxis}) axis->setTickLengthOut(4);
   for (QCPAxis* axis : {plot_->xAxis2, plot_->yAxis2}) axis->setTicks(false);
+  plot_->xAxis2->setOffset(-1);  // onto the first pixel of the cells
   plot_->yAxis->setRangeReversed(true);
   new CellsPlottable(plot_->xAxis, plot_->yAxis, *this, *parts_);
 

@@ -107,7 +107,8 @@ void Heatmap::applyMargins() {
   double left = parts_->row_label_width + kTickLength + 2 * kPadding + title_y;
   left = std::max(left, tokens_below ? parts_->col_label_width * std::cos(angle) : overhang);
   double right = tokens_below ? 6 : overhang;
-  double bottom = below + kTickLength + 2 * kPadding + title_x, top = ticks.height() / 2;
+  double bottom = below + kTickLength + 2 * kPadding + title_x;
+  const double top = ticks.height() / 2 + 4;  // a label at the edge needs room
   if (scene_->square_cells) {
     const double width = plot_->width() - left - right, height = plot_->height() - top - bottom;
     const double cell = std::max(1e-6, std::min(width / grid.cols(), height / grid.rows()));

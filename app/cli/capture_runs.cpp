@@ -37,7 +37,11 @@ std::vector<std::string> pick_runs(const CaptureReader& reader, const std::strin
                                reader.path(), reader.default_run(), runs.size()));
     return {reader.default_run()};
   }
-  if (std::find(runs.begin(), runs.end(), name) == runs.end()) {
+  const auto has = [&](const std::vector<std::string>& names) {
+    return std::find(names.begin(), names.end(), name) != names.end();
+  };
+  const bool is_twin = has(reader.edits(name.substr(0, name.find("_edit"))));
+  if (!has(runs) && !is_twin) {
     const std::string there = runs.size() > 8 ? fmt::format("{} to {}", runs.front(), runs.back())
                                               : fmt::format("{}", fmt::join(runs, ", "));
     throw Error(ErrorKind::not_found, fmt::format("{}: expected one of its runs ({}), found '{}'",

@@ -59,6 +59,14 @@ void CommandLine::value(const std::string& names, std::optional<std::string>& va
   option->type_name(placeholder)->group(parts_->heading);
 }
 
+void CommandLine::values(const std::string& names, std::vector<std::string>& values,
+                         const std::string& placeholder, const std::string& help) {
+  CLI::Option* option = parts_->app.add_option(names, values, help);
+  option->type_name(placeholder)->group(parts_->heading)->expected(1);
+  // Without this the library would take a text in brackets, such as a JSON list, apart.
+  option->allow_extra_args(false)->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+}
+
 void CommandLine::flag(const std::string& names, bool& value, const std::string& help) {
   parts_->app
       .add_flag_callback(

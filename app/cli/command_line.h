@@ -29,6 +29,9 @@ class CommandLine {
   // `names`: "-o,--output"; `placeholder` is what help shows for the value.
   void value(const std::string& names, std::optional<std::string>& value,
              const std::string& placeholder, const std::string& help);
+  // May be given several times; values keep their order.
+  void values(const std::string& names, std::vector<std::string>& values,
+              const std::string& placeholder, const std::string& help);
   void flag(const std::string& names, bool& value, const std::string& help);
   // The options that follow stand under this heading in the help.
   void group(const std::string& heading);

@@ -6,11 +6,11 @@
 
 #include "app/cli/capture_runs.h"
 #include "app/cli/command_line.h"
-#include "core/capture_norms.h"
-#include "capture/checkpoint/model_norms.h"
 #include "app/cli/parse_text.h"
 #include "app/cli/run_cli.h"
 #include "app/cli/verbs.h"
+#include "capture/checkpoint/model_norms.h"
+#include "core/capture_norms.h"
 #include "core/error.h"
 #include "core/norm_gains.h"
 

@@ -16,6 +16,7 @@
 #include "app/cli/record_job.h"
 #include "app/cli/run_cli.h"
 #include "app/cli/size_table.h"
+#include "app/cli/temporary_folder.h"
 #include "app/cli/verbs.h"
 #include "core/error.h"
 #include "core/sink_report.h"
@@ -125,27 +126,6 @@ SinkOptions sink_options(const SinkFlags& flags) {
   }
   return options;
 }
-
-// A folder of its own for a capture nobody asked to keep.
-class TemporaryFolder {
- public:
-  TemporaryFolder() {
-    path_ = (fs::temp_directory_path() / "sinkscope-XXXXXX").string();
-    if (mkdtemp(path_.data()) == nullptr)
-      throw Error(ErrorKind::io, fmt::format("{}: cannot be made; set TMPDIR", path_));
-  }
-  ~TemporaryFolder() {
-    std::error_code ignored;
-    fs::remove_all(path_, ignored);
-  }
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-
-  std::string file(const std::string& name) const { return (fs::path(path_) / name).string(); }
-
- private:
-  std::string path_;
-};
 
 void print_report(const SinkFlags& flags, const SinkReport& report, const std::string& next,
                   Console& console) {

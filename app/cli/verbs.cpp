@@ -11,6 +11,9 @@ const std::vector<Verb>& verbs() {
       {"capture", "MODEL … -o RUN.h5", "run the model and record", run_capture},
       {"sinks", "RUN.h5|MODEL", "sinks, massive activations, sorted dimensions, kurtosis",
        run_sinks},
+      {"probe", "MODEL --dims auto|507", "what each kind of norm does with a dimension", run_probe},
+      {"whatif", "MODEL --edit E … -o RUN.h5", "run with edits: before, after, KL and loss",
+       run_whatif},
       {"dump", "RUN.h5 HOOK -o F.npy", "one recorded array by its hook name", run_dump},
   };
   return all;

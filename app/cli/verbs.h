@@ -15,6 +15,8 @@ int run_norms(const std::vector<std::string>& args, Console& console);
 int run_tokenize(const std::vector<std::string>& args, Console& console);
 int run_capture(const std::vector<std::string>& args, Console& console);
 int run_sinks(const std::vector<std::string>& args, Console& console);
+int run_whatif(const std::vector<std::string>& args, Console& console);
+int run_probe(const std::vector<std::string>& args, Console& console);
 int run_dump(const std::vector<std::string>& args, Console& console);
 
 // `sinkscope FILE|MODEL` without a verb: what it is, in short, and the next command.

@@ -80,15 +80,23 @@ void fold(const at::Tensor& logits, const HeadRun& run, std::vector<TokenState>&
 // KL(baseline ‖ twin) = Σ p (z_b − z_e) − lse_b + lse_e, where the sum comes tile by tile.
 void fold_gap(const at::Tensor& baseline, const at::Tensor& twin, std::vector<TokenState>& states,
               std::int64_t first_token) {
-  const at::Tensor lse = baseline.logsumexp(-1, /*keepdim=*/true);
-  const at::Tensor gap =
-      (baseline - lse).exp_().mul_(baseline - twin).sum(-1, /*keepdim=*/false, at::kDouble);
-  for (std::int64_t r = 0; r < baseline.size(0); ++r) {
+  const std::int64_t n = baseline.size(0), width = baseline.size(1);
+  at::Tensor lse = at::empty({n, 1}, at::kDouble);
+  double* tile_lse = lse.data_ptr<double>();
+  at::parallel_for(0, n, 8, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t r = begin; r < end; ++r)
+      tile_lse[r] = log_sum_exp(baseline.const_data_ptr<float>() + r * width, width);
+  });
+  const at::Tensor gap = (baseline - lse.to(at::kFloat))
+                             .exp_()
+                             .mul_(baseline - twin)
+                             .sum(-1, /*keepdim=*/false, at::kDouble);
+  for (std::int64_t r = 0; r < n; ++r) {
+    // As the baseline's own sum grew, to the bit: equal logits give a KL of 0.
     TokenState& s = states[static_cast<std::size_t>(first_token + r)];
-    const double tile_lse = lse.const_data_ptr<float>()[r];
-    const double both = log_add(s.baseline_lse, tile_lse);
+    const double both = log_add(s.baseline_lse, tile_lse[r]);
     s.mean_gap = s.mean_gap * std::exp(s.baseline_lse - both) +
-                 gap.const_data_ptr<double>()[r] * std::exp(tile_lse - both);
+                 gap.const_data_ptr<double>()[r] * std::exp(tile_lse[r] - both);
     s.baseline_lse = both;
   }
 }

@@ -39,7 +39,7 @@ const std::vector<Rule>& rules() {
       {"app", "^hdf5", "", "the HDF5 library is behind core/h5"},
       {"views", "^qcustomplot", "\\.cpp$", "qcustomplot.h stays out of headers"},
       {"capture", "^(torch|ATen|c10)",
-       "(\\.cpp|/model/[^/]*\\.h|/record/[^/]*\\.h|/run/[^/]*\\.h)$",
+       "(\\.cpp|/model/[^/]*\\.h|/record/[^/]*\\.h|/run/[^/]*\\.h|/edits/[^/]*\\.h)$",
        "the public headers of capture are plain C++"},
       {"capture/engine.h", "^(torch|ATen|c10)", "", "the engine's face is plain C++"},
   };

@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <future>
+#include <nlohmann/json.hpp>
+#include <ostream>
+
+#include "app/cli/capture_flags.h"
+#include "app/cli/format_text.h"
+#include "app/cli/output_file.h"
+#include "app/cli/parse_text.h"
+#include "app/cli/record_job.h"
+#include "app/cli/run_cli.h"
+#include "app/cli/temporary_folder.h"
+#include "app/cli/verbs.h"
+#include "core/capture_reader.h"
+#include "core/error.h"
+#include "core/sink_report.h"
+#include "core/what_if/probe_table.h"
+
+namespace sinkscope {
+namespace {
+
+const char* const kHelp =
+    "Probes change what a norm sees, the stream untouched: mean, zero, clamp (|x_d| <= tau rms of\n"
+    "the others), direct (output zeroed), denominator (taken out of the root mean square alone),\n"
+    "direct_const, remove_const. The loss that each costs tells a rescaler from a flag and from a\n"
+    "constant bias channel.\n\n"
+    "--json keys: schema (sinkscope.probe/1), conventions, model, dims, tokens, loss,\n"
+    "probes [{reader, at, mode, control, delta_loss, kl}], verdicts [{reader, at, role, "
+    "sentence}],\nnon_finite_values (null above).\n\n"
+    "example: sinkscope probe org/name --dims auto --text-file essay.txt";
+
+struct ProbeFlags {
+  std::string model;
+  PromptFlags prompt;
+  RunFlags run;
+  std::optional<std::string> dims, at, modes, tau, output;
+  bool each = false, force = false, json = false, csv = false;
+};
+
+void add_flags(CommandLine& command, ProbeFlags& flags) {
+  command.positional("MODEL", flags.model, "Hugging Face folder, org/name or GGUF file");
+  command.value("--dims", flags.dims, "auto|507",
+                "dimensions probed together; auto: the residual sink, else the massive dimension");
+  command.value("--at", flags.at, "first|rest|ids:LO-HI",
+                "edited positions; not given: rest and first, apart");
+  command.value("--modes", flags.modes, "LIST", "of the modes below, with commas (default: all)");
+  command.value("--tau", flags.tau, "X", "of clamp (default 3)");
+  command.flag("--each", flags.each, "every norm alone as well");
+  command.value("-o,--output", flags.output, "F.json", "write the table as JSON");
+  command.flag("--force", flags.force, "replace an existing file");
+  command.flag("--json", flags.json, "print the table as JSON");
+  command.flag("--csv", flags.csv, "print the table as CSV");
+  add_prompt_flags(command, flags.prompt);
+  add_run_flags(command, flags.run);
+  command.footer(kHelp);
+}
+
+std::vector<PositionFilter> positions_of(const ProbeFlags& flags) {
+  if (flags.at) return {PositionFilter::parse(*flags.at)};
+  return {PositionFilter::parse("rest"), PositionFilter::parse("first")};
+}
+
+std::vector<ProbeMode> modes_of(const ProbeFlags& flags) {
+  std::vector<ProbeMode> modes;
+  if (!flags.modes) {
+    for (int i = 0; i <= static_cast<int>(ProbeMode::remove_const); ++i)
+      modes.push_back(static_cast<ProbeMode>(i));
+    return modes;
+  }
+  for (const std::string& name : split_at(*flags.modes, ',')) {
+    const auto mode = probe_mode_named(name);
+    if (!mode)
+      throw Error(ErrorKind::invalid_argument,
+                  fmt::format("--modes: expected mean, zero, clamp, direct, denominator, "
+                              "direct_const or remove_const, found '{}'",
+                              name));
+    modes.push_back(*mode);
+  }
+  return modes;
+}
+
+// What a recording of the prompts shows as the outlier: the residual sink that holds at most sites,
+// else the dimension that is massive at most sites.
+std::optional<std::vector<int>> find_dims(const ModelFiles& model, const ProbeFlags& flags,
+                                          const std::vector<RunInput>& runs, ProgressMode mode,
+                                          Console& console) {
+  RecordFlags record;
+  record.record = "stats";
+  CaptureRequest request = capture_request(flags.run, record);
+  request.runs = runs;
+  const TemporaryFolder folder;
+  const std::string path = folder.file("run.h5");
+  if (!record_to_file(model, request, plan_capture(model, request), path,
+                      CaptureWriter::Existing::refuse, mode, console))
+    return std::nullopt;
+  const auto reader = CaptureReader::open(path);
+  const SinkReport report = sink_report(*reader, reader->runs(), SinkOptions{});
+  std::vector<int> dims;
+  if (!report.all.residual.sinks.empty())
+    dims = {report.all.residual.sinks.front().dim};
+  else if (!report.all.runs_with_massive_dim.empty())
+    dims = {report.all.runs_with_massive_dim.front().first};
+  if (dims.empty())
+    throw Error(
+        ErrorKind::invalid_argument,
+        "--dims auto: no residual sink and no massive dimension on these prompts; name one");
+  console.note(fmt::format("probing dimension {}", fmt::join(dims, ", ")));
+  return dims;
+}
+
+double mean_of(const std::vector<std::vector<float>>& runs, bool drop_last) {
+  double sum = 0, n = 0;
+  for (const auto& run : runs)
+    for (std::size_t t = 0; t + (drop_last ? 1 : 0) < run.size(); ++t) sum += run[t], ++n;
+  return n > 0 ? sum / n : std::nan("");
+}
+
+// Measures the rows, as many at a time as the activation budget holds. False: canceled.
+bool measure(const ModelFiles& model, EvaluateRequest request, ProgressMode mode, ProbeTable& table,
+             Console& console) {
+  std::int64_t bytes = 0;
+  for (const RunInput& run : request.runs)
+    bytes += std::int64_t{12} * run.seq_len() * model.spec().d_model;
+  const std::int64_t fit = request.activation_budget / std::max<std::int64_t>(1, bytes) - 1;
+  const auto batch = static_cast<std::size_t>(std::max<std::int64_t>(1, fit));
+  for (std::size_t begin = 0; begin < table.rows.size(); begin += batch) {
+    const std::size_t end = std::min(table.rows.size(), begin + batch);
+    request.variants.clear();
+    for (std::size_t i = begin; i < end; ++i)
+      request.variants.push_back(probe_edits(table.rows[i], table.dims, table.tau));
+    const auto result = evaluate_with_progress(model, request, mode, console);
+    if (!result) return false;
+    table.loss = mean_of(result->loss[0], false);
+    for (std::size_t i = begin; i < end; ++i) {
+      table.rows[i].delta_loss = mean_of(result->loss[i - begin + 1], false) - table.loss;
+      table.rows[i].kl = mean_of(result->kl[i - begin], true);
+    }
+  }
+  return true;
+}
+
+void print_table(const ProbeFlags& flags, const ProbeTable& table, Console& console) {
+  if (flags.output) {
+    OutputFile file(*flags.output, flags.force, console.out);
+    file.stream() << probe_json(table).dump(2) << '\n';
+    file.close();
+    if (file.is_standard_output()) return;
+  }
+  if (flags.json)
+    console.out << probe_json(table).dump() << '\n';
+  else if (flags.csv)
+    console.out << probe_csv(table);
+  else
+    console.out << probe_text(table);
+}
+
+}  // namespace
+
+int run_probe(const std::vector<std::string>& args, Console& console) {
+  ProbeFlags flags;
+  CommandLine command("probe", "Measures what each kind of norm does with an outlier dimension.");
+  add_flags(command, flags);
+  if (!command.parse(args, console)) return kExitDone;
+  if (flags.json && flags.csv)
+    throw Error(ErrorKind::invalid_argument, "expected one of --json and --csv, found both");
+  const ProgressMode mode = parse_progress_mode(flags.run.progress, console);
+  const std::vector<PositionFilter> positions = positions_of(flags);
+  const std::vector<ProbeMode> modes = modes_of(flags);
+  ProbeTable table;
+  table.tau = flags.tau ? parse_number("--tau", *flags.tau, 1e-6, 1e9) : 3;
+  const std::string dims = flags.dims.value_or("auto");
+  if (dims != "auto") table.dims = parse_ranges("--dims", dims);
+  const std::future<void> warming = warm_engine();
+  const auto model = open_model(flags.model, OpenOptions{flags.run.ignore_index});
+  for (const std::string& warning : model->warnings()) console.warn(warning);
+  require_runnable(*model);
+  EvaluateRequest request;
+  request.runs = read_prompts(flags.prompt, *model, console);
+  const CaptureRequest run = capture_request(flags.run, RecordFlags{});
+  request.device = run.device;
+  request.dtype = run.dtype;
+  request.threads = run.threads;
+  request.activation_budget = run.activation_budget;
+  if (dims == "auto") {
+    const auto found = find_dims(*model, flags, request.runs, mode, console);
+    if (!found) return kExitCanceled;
+    table.dims = *found;
+  }
+  table.model = model->spec().name;
+  for (const RunInput& input : request.runs) table.n_tokens += input.seq_len();
+  table.rows = planned_probes(probe_readers(model->spec().n_layers, flags.each), positions, modes);
+  if (!measure(*model, request, mode, table, console)) {
+    console.note("canceled");
+    return kExitCanceled;
+  }
+  print_table(flags, table, console);
+  return kExitDone;
+}
+
+}  // namespace sinkscope

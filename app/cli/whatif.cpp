@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <future>
+#include <nlohmann/json.hpp>
+#include <ostream>
+
+#include "app/cli/capture_flags.h"
+#include "app/cli/edit_flags.h"
+#include "app/cli/format_text.h"
+#include "app/cli/record_job.h"
+#include "app/cli/run_cli.h"
+#include "app/cli/size_table.h"
+#include "app/cli/verbs.h"
+#include "core/capture_reader.h"
+#include "core/error.h"
+#include "core/what_if/outcome.h"
+#include "core/what_if/what_if.h"
+
+namespace sinkscope {
+namespace {
+
+const char* const kHelp =
+    "Edits (layers, heads, tokens, dims, sites, norms: \"all\", a list, or ranges \"0-3,7\"; "
+    "tokens\n"
+    "also \"first\", \"rest\", \"ids:5-127\"):\n"
+    "  {\"edit\":\"residual.clip\",\"limit\":100,\"sites\":[\"hook_resid_post\"]}\n"
+    "  {\"edit\":\"residual.set\",\"value\":0,\"dims\":[507],\"tokens\":\"first\"}   or \"mean\", "
+    "or "
+    "\"scale\":0.5\n"
+    "  {\"edit\":\"norm.probe\",\"mode\":\"zero\",\"dims\":[507],\"tokens\":\"rest\"}\n"
+    "      modes mean zero clamp (\"tau\") direct denominator direct_const remove_const\n"
+    "  {\"edit\":\"norm.replace\",\"with\":\"gatednorm\",\"norms\":[\"ln1\"]}   none layernorm "
+    "rmsnorm\n"
+    "      rmsnorm_no_gain dyt gatednorm tensor_gate preaffine; \"weights\":\"F.safetensors\"\n"
+    "  {\"edit\":\"attention.normalizer\",\"kind\":\"softmax1\"}   softmax sink_logit (\"b\") "
+    "clipped\n"
+    "      (\"gamma\",\"zeta\") sparsemax entmax15 sigmoid\n"
+    "  {\"edit\":\"attention.mask_key\",\"keys\":[0],\"renormalize\":true}\n"
+    "  {\"edit\":\"attention.value\",\"tokens\":[0],\"scale\":0}\n"
+    "  {\"edit\":\"attention.gate\",\"value\":0.5}   or \"weights\"\n"
+    "  {\"edit\":\"mlp.activation\",\"kind\":\"sigmoid\"}   silu gelu relu\n\n"
+    "--json keys: schema (sinkscope.whatif/1), conventions, model, runs, tokens, edits, loss, "
+    "perplexity,\nkl {mean, max, max_run, max_token}, not_retrained, metrics, "
+    "max_abs,\nnon_finite_values (null above).\n\n"
+    "example: sinkscope whatif org/name --edit '{\"edit\":\"residual.clip\",\"limit\":100}' -o "
+    "clip.h5";
+
+struct WhatIfFlags {
+  std::string model;
+  std::vector<std::string> edits;
+  PromptFlags prompt;
+  RunFlags run;
+  RecordFlags record;
+  std::optional<std::string> output;
+  bool force = false, json = false;
+};
+
+void add_flags(CommandLine& command, WhatIfFlags& flags) {
+  command.positional("MODEL", flags.model, "Hugging Face folder, org/name or GGUF file");
+  command.values("--edit", flags.edits, "FILE|JSON",
+                 "one edit or a list of them; may be given several times, in order");
+  command.value("-o,--output", flags.output, "RUN.h5",
+                "the capture to make: every run, and its twin under the edits");
+  command.flag("--force", flags.force, "replace an existing file");
+  command.flag("--json", flags.json, "print the outcome as JSON");
+  add_prompt_flags(command, flags.prompt);
+  add_record_flags(command, flags.record);
+  add_run_flags(command, flags.run);
+  command.footer(kHelp);
+}
+
+void add_twins(std::vector<RunInput>& runs, const WhatIf& what_if) {
+  const std::size_t n = runs.size();
+  for (std::size_t r = 0; r < n; ++r) {
+    RunInput twin = runs[r];
+    twin.edit_of = static_cast<int>(r);
+    twin.what_if = what_if_text(what_if);
+    runs.push_back(std::move(twin));
+  }
+}
+
+}  // namespace
+
+int run_whatif(const std::vector<std::string>& args, Console& console) {
+  WhatIfFlags flags;
+  CommandLine command("whatif",
+                      "Runs a model as it is and under edits, records both side by side and says "
+                      "what changed.");
+  add_flags(command, flags);
+  if (!command.parse(args, console)) return kExitDone;
+  if (!flags.output)
+    throw Error(ErrorKind::invalid_argument, "whatif: expected -o RUN.h5, the capture to make");
+  std::error_code ignored;
+  if (!flags.force && std::filesystem::exists(*flags.output, ignored))
+    throw Error(ErrorKind::invalid_argument,
+                fmt::format("{}: exists already; --force replaces it", *flags.output));
+  const ProgressMode mode = parse_progress_mode(flags.run.progress, console);
+  const WhatIf what_if = read_edits(flags.edits, console);
+  if (what_if.empty() && flags.edits.empty())
+    throw Error(ErrorKind::invalid_argument, "whatif: expected --edit FILE|JSON");
+  CaptureRequest request = capture_request(flags.run, flags.record);
+  request.command = canonical_command(flags.run, flags.record, flags.prompt);
+  const std::future<void> warming = warm_engine();
+  const auto model = open_model(flags.model, OpenOptions{flags.run.ignore_index});
+  for (const std::string& warning : model->warnings()) console.warn(warning);
+  require_runnable(*model);
+  request.runs = read_prompts(flags.prompt, *model, console);
+  add_twins(request.runs, what_if);
+  const CaptureLayout layout = plan_capture(*model, request);
+  require_free_space(*flags.output, total_bytes(size_table(layout)));
+  const auto existing =
+      flags.force ? CaptureWriter::Existing::overwrite : CaptureWriter::Existing::refuse;
+  if (!record_to_file(*model, request, layout, *flags.output, existing, mode, console)) {
+    console.note(fmt::format("canceled; whole layers are in {}.part", *flags.output));
+    return kExitCanceled;
+  }
+  const auto reader = CaptureReader::open(*flags.output);
+  const WhatIfOutcome outcome = what_if_outcome(*reader, 0, SinkOptions{});
+  if (flags.json) {
+    console.out << outcome_json(outcome).dump() << '\n';
+  } else {
+    console.out << outcome_text(outcome)
+                << fmt::format("\nnext: sinkscope sinks {}::run0_edit0\n",
+                               shell_word(*flags.output));
+  }
+  return kExitDone;
+}
+
+}  // namespace sinkscope

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/what_if/probe_table.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+namespace sinkscope {
+namespace {
+
+constexpr double kMeasurable = 0.02;  // nats
+
+// Costs of one reader at one position filter, by mode; the control apart.
+struct Costs {
+  ProbeReader reader;
+  PositionFilter at;
+  std::map<ProbeMode, double> of;
+  double control = 0;
+  double cost(ProbeMode mode) const {
+    const auto found = of.find(mode);
+    return found == of.end() ? 0 : found->second;
+  }
+};
+
+std::vector<Costs> costs_of(const ProbeTable& table) {
+  std::vector<Costs> all;
+  std::map<std::string, double> controls;
+  for (const ProbeRow& row : table.rows) {
+    if (row.is_control) {
+      controls[row.reader.name] = row.delta_loss;
+      continue;
+    }
+    const auto same = [&](const Costs& c) {
+      return c.reader.name == row.reader.name && c.at == row.at;
+    };
+    auto place = std::find_if(all.begin(), all.end(), same);
+    if (place == all.end()) {
+      all.push_back({row.reader, row.at, {}, 0});
+      place = all.end() - 1;
+    }
+    place->of[row.mode] = row.delta_loss;
+  }
+  for (Costs& costs : all) costs.control = controls[costs.reader.name];
+  return all;
+}
+
+ProbeVerdict verdict_of(const Costs& c) {
+  const double zero = c.cost(ProbeMode::zero), direct = c.cost(ProbeMode::direct),
+               denominator = c.cost(ProbeMode::denominator), mean = c.cost(ProbeMode::mean);
+  const double part = std::max(direct, denominator);
+  ProbeVerdict v{c.reader, c.at, "none", ""};
+  if (std::max(part, zero) < kMeasurable) {
+    v.sentence = fmt::format("{}: no measurable role (zero {:+.3f}, all below {} nats)",
+                             c.reader.name, zero, kMeasurable);
+    return v;
+  }
+  const bool rescales = part >= kMeasurable && denominator >= part / 2,
+             writes = part >= kMeasurable && direct >= part / 2;
+  const std::string written = c.control >= direct / 2 ? "flag" : "constant bias channel";
+  v.role = rescales && writes ? "rescaler and " + written
+           : rescales         ? "rescaler"
+           : writes           ? written
+                              : "both parts only together";
+  v.sentence = fmt::format(
+      "{}: {} (zero {:+.3f}, denominator alone {:+.3f}, output alone {:+.3f}, its mean instead "
+      "{:+.3f} nats)",
+      c.reader.name, v.role, zero, denominator, direct, mean);
+  return v;
+}
+
+}  // namespace
+
+std::vector<ProbeReader> probe_readers(int n_layers, bool each) {
+  std::vector<ProbeReader> readers = {{"all norms", {}},
+                                      {"attention norms", {"ln1"}},
+                                      {"FFN norms", {"ln2"}},
+                                      {"final norm", {"ln_final"}}};
+  if (!each) return readers;
+  for (int layer = 0; layer < n_layers; ++layer)
+    for (const char* role : {"ln1", "ln2"}) {
+      const std::string name = fmt::format("blocks.{}.{}", layer, role);
+      readers.push_back({name, {name}});
+    }
+  return readers;
+}
+
+std::vector<ProbeRow> planned_probes(const std::vector<ProbeReader>& readers,
+                                     const std::vector<PositionFilter>& positions,
+                                     const std::vector<ProbeMode>& modes) {
+  std::vector<ProbeRow> rows;
+  for (const ProbeReader& reader : readers) {
+    for (const PositionFilter& at : positions)
+      for (const ProbeMode mode : modes) rows.push_back({reader, at, mode});
+    rows.push_back({reader, {}, ProbeMode::direct_const, true});
+  }
+  return rows;
+}
+
+WhatIf probe_edits(const ProbeRow& row, const std::vector<int>& dims, double tau) {
+  NormProbe probe;
+  probe.mode = row.mode;
+  probe.tau = row.mode == ProbeMode::clamp ? tau : 0;
+  probe.dims = IndexSet(dims);
+  probe.tokens = row.at;
+  probe.norms = row.reader.norms;
+  return {probe};
+}
+
+std::vector<ProbeVerdict> probe_verdicts(const ProbeTable& table) {
+  std::vector<ProbeVerdict> verdicts;
+  for (const Costs& costs : costs_of(table)) verdicts.push_back(verdict_of(costs));
+  return verdicts;
+}
+
+}  // namespace sinkscope

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/what_if/probe_table.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+namespace sinkscope {
+namespace {
+
+using ::testing::HasSubstr;
+
+// A table whose readers cost what is given: zero, denominator, direct, control.
+ProbeTable table_of(const std::vector<std::pair<std::string, std::vector<double>>>& readers) {
+  ProbeTable table;
+  table.model = "tiny";
+  table.dims = {23};
+  table.n_tokens = 96;
+  table.loss = 2.5;
+  const PositionFilter at = PositionFilter::parse("ids:5-127");
+  for (const auto& [name, costs] : readers) {
+    const ProbeReader reader{name, {}};
+    table.rows.push_back({reader, at, ProbeMode::zero, false, costs[0], .1});
+    table.rows.push_back({reader, at, ProbeMode::denominator, false, costs[1], .1});
+    table.rows.push_back({reader, at, ProbeMode::direct, false, costs[2], .1});
+    table.rows.push_back({reader, {}, ProbeMode::direct_const, true, costs[3], .1});
+  }
+  return table;
+}
+
+// The table that was measured on a trained model: the same dimension, three readers, two roles.
+TEST(ProbeTable, VerdictsFollowTheCosts) {
+  const ProbeTable table = table_of({{"attention norms", {1.82, .05, 1.83, 1.9}},
+                                     {"FFN norms", {.079, .079, 0, .01}},
+                                     {"final norm", {1.89, 1.54, .18, .1}},
+                                     {"constant", {1.0, .1, .9, .01}},
+                                     {"two parts", {4.7, 1.5, 2.3, .02}},
+                                     {"idle", {.004, .001, .002, 0}},
+                                     {"together", {.5, .01, .01, 0}}});
+  const auto verdicts = probe_verdicts(table);
+  ASSERT_EQ(verdicts.size(), 7u);
+  EXPECT_EQ(verdicts[0].role, "flag");
+  EXPECT_EQ(verdicts[1].role, "rescaler");
+  EXPECT_EQ(verdicts[2].role, "rescaler");
+  EXPECT_EQ(verdicts[3].role, "constant bias channel");
+  EXPECT_EQ(verdicts[4].role, "rescaler and constant bias channel");
+  EXPECT_EQ(verdicts[5].role, "none");
+  EXPECT_EQ(verdicts[6].role, "both parts only together");
+  EXPECT_THAT(verdicts[2].sentence, HasSubstr("denominator alone +1.540"));
+}
+
+TEST(ProbeTable, PlansEveryReaderPositionAndMode) {
+  const auto readers = probe_readers(3, true);
+  ASSERT_EQ(readers.size(), 4u + 6u);
+  EXPECT_EQ(readers[9].norms, NameList{"blocks.2.ln2"});
+  const auto rows = planned_probes({readers[0], readers[3]},
+                                   {PositionFilter::parse("rest"), PositionFilter::parse("first")},
+                                   {ProbeMode::mean, ProbeMode::clamp, ProbeMode::direct});
+  ASSERT_EQ(rows.size(), 2u * (2u * 3u + 1u));
+  EXPECT_TRUE(rows[6].is_control);
+  EXPECT_EQ(rows[6].at.text(), "all");
+  const WhatIf edits = probe_edits(rows[8], {507}, 3);
+  const auto& probe = std::get<NormProbe>(edits.at(0));
+  EXPECT_EQ(probe.mode, ProbeMode::clamp);
+  EXPECT_EQ(probe.tau, 3);
+  EXPECT_EQ(probe.norms, NameList{"ln_final"});
+  EXPECT_EQ(probe.tokens.text(), "rest");
+}
+
+TEST(ProbeTable, PrintsOneTableAPositionAndOneVerdictAReader) {
+  const ProbeTable table = table_of({{"FFN norms", {.079, .0787, 0, .01}}});
+  const std::string text = probe_text(table);
+  EXPECT_THAT(text, HasSubstr("edited positions: ids:5-127"));
+  EXPECT_THAT(text, HasSubstr("+0.0787"));
+  EXPECT_THAT(text, HasSubstr("FFN norms: rescaler"));
+  const auto json = probe_json(table);
+  EXPECT_EQ(json["schema"], "sinkscope.probe/1");
+  EXPECT_EQ(json["probes"][1]["mode"], "denominator");
+  EXPECT_EQ(json["probes"][1]["delta_loss"], .0787);
+  EXPECT_EQ(json["verdicts"][0]["role"], "rescaler");
+  EXPECT_THAT(probe_csv(table), HasSubstr("FFN norms,ids:5-127,denominator,0.0787,0.1\n"));
+}
+
+}  // namespace
+}  // namespace sinkscope

@@ -18,6 +18,19 @@ struct PoolMaxAbs {
   template <class T>
   static constexpr T neutral = 0;
 };
+// Farthest from 1 by ratio: 0.004 before 3, 0 before everything.
+struct PoolFromOne {
+  template <class T>
+  static T ratio(T x) {
+    return std::abs(x) >= 1 ? std::abs(x) : 1 / std::abs(x);
+  }
+  template <class T>
+  static T join(T a, T b) {
+    return ratio(a) >= ratio(b) ? a : b;
+  }
+  template <class T>
+  static constexpr T neutral = 1;
+};
 struct PoolMin {
   template <class T>
   static T join(T a, T b) {

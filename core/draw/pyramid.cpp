@@ -133,7 +133,8 @@ struct Pyramid::Levels {
   template <class Op>
   using Values = std::variant<PoolStack<float, Op>, PoolStack<double, Op>>;
 
-  std::variant<Values<PoolMaxAbs>, Values<PoolMin>, Values<PoolMax>, PoolStack<double, PoolSum>>
+  std::variant<Values<PoolMaxAbs>, Values<PoolMin>, Values<PoolMax>, Values<PoolFromOne>,
+               PoolStack<double, PoolSum>>
       values;
   std::optional<PoolStack<std::uint8_t, PoolOr>> specials;  // where there is any
   std::optional<PoolStack<std::uint32_t, PoolSum>> counts;  // of a mean
@@ -162,6 +163,8 @@ std::shared_ptr<const Pyramid::Levels> build(const Grid& grid, Reduction reducti
         return {values_of<PoolMax>(grid, special), {}, {}};
       case Reduction::mean:
         return {stack_of<double, PoolSum>(grid, special), {}, {}};
+      case Reduction::from_one:
+        return {values_of<PoolFromOne>(grid, special), {}, {}};
       case Reduction::max_abs:
         break;
     }
@@ -260,6 +263,8 @@ std::string_view reduction_text(Reduction reduction) {
       return "max";
     case Reduction::mean:
       return "mean";
+    case Reduction::from_one:
+      return "from_one";
     case Reduction::max_abs:
       break;
   }
@@ -268,10 +273,10 @@ std::string_view reduction_text(Reduction reduction) {
 
 Reduction parse_reduction(std::string_view text) {
   for (const Reduction reduction :
-       {Reduction::max_abs, Reduction::min, Reduction::max, Reduction::mean})
+       {Reduction::max_abs, Reduction::min, Reduction::max, Reduction::mean, Reduction::from_one})
     if (reduction_text(reduction) == text) return reduction;
   throw Error(ErrorKind::invalid_argument,
-              fmt::format("reduction \"{}\" is none of max_abs, min, max, mean", text));
+              fmt::format("reduction \"{}\" is none of max_abs, min, max, mean, from_one", text));
 }
 
 std::string_view reduction_label(Reduction reduction) {
@@ -282,6 +287,8 @@ std::string_view reduction_label(Reduction reduction) {
       return "max of each pixel";
     case Reduction::mean:
       return "mean of each pixel";
+    case Reduction::from_one:
+      return "value farthest from 1 of each pixel";
     case Reduction::max_abs:
       break;
   }

@@ -9,8 +9,9 @@
 
 namespace sinkscope {
 
-// What a pixel shows that stands for many cells. max_abs keeps the sign.
-enum class Reduction { max_abs, min, max, mean };
+// What a pixel shows that stands for many cells. max_abs keeps the sign; from_one is the value
+// farthest from 1 by ratio, so that among gains both 0.004 and 7 survive.
+enum class Reduction { max_abs, min, max, mean, from_one };
 
 std::string_view reduction_text(Reduction reduction);   // "max_abs"
 Reduction parse_reduction(std::string_view text);       // throws Error{invalid_argument}

@@ -141,6 +141,17 @@ TEST(Pyramid, MaskedCellsContributeNothing) {
     }
 }
 
+TEST(Pyramid, FarthestFromOneKeepsTinyGains) {
+  std::vector<float> gains(3 * 640, 1.0F);
+  gains[640 + 507] = 0.004F;
+  gains[640 + 506] = 3;
+  gains[2 * 640 + 100] = -7;
+  const PooledCells cells = Pyramid(Grid(3, 640, gains), Reduction::from_one).reduced(3, 40);
+  EXPECT_EQ(cells.at(1, 507 / 16), 0.004F);
+  EXPECT_EQ(cells.at(2, 100 / 16), -7);
+  EXPECT_EQ(cells.at(0, 5), 1);
+}
+
 TEST(Pyramid, EmptyAndSingleCells) {
   EXPECT_EQ(Pyramid().reduced(3, 2).kind(2, 1), CellKind::masked);
   EXPECT_EQ(Pyramid(Grid(1, 1, std::vector<float>{5})).reduced(3, 2).at(2, 1), 5);
@@ -149,7 +160,7 @@ TEST(Pyramid, EmptyAndSingleCells) {
 
 TEST(Pyramid, ReductionNamesAreReadBack) {
   for (const Reduction reduction :
-       {Reduction::max_abs, Reduction::min, Reduction::max, Reduction::mean})
+       {Reduction::max_abs, Reduction::min, Reduction::max, Reduction::mean, Reduction::from_one})
     EXPECT_EQ(parse_reduction(reduction_text(reduction)), reduction);
   EXPECT_THROW(parse_reduction("median"), Error);
   EXPECT_EQ(reduction_label(Reduction::max_abs), "max |x| of each pixel");

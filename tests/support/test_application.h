@@ -34,7 +34,8 @@ inline QImage picture_of(QWidget& widget) {
 
 // The color at a place in widget pixels, whatever the scale of the display.
 inline QRgb color_at(const QImage& picture, const QPointF& place) {
-  return picture.pixel((place * picture.devicePixelRatio()).toPoint());
+  const QPointF pixel = place * picture.devicePixelRatio();
+  return picture.pixel(static_cast<int>(pixel.x()), static_cast<int>(pixel.y()));
 }
 
 // Keeps a picture to be looked at when SINKSCOPE_TEST_PICTURES names a folder.

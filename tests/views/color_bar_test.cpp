@@ -96,6 +96,16 @@ TEST_F(ColorBarTest, HandlesNeverCross) {
   EXPECT_NEAR(asked_.back().lo, -1, 1e-9);  // at most the length of the strip away
 }
 
+TEST_F(ColorBarTest, ADivergingRangeStaysCentered) {
+  set({.mode = RangeMode::fixed, .lo = 0.01, .hi = 100, .scale = Scale::log, .center = 1.0});
+  const QPointF grip = bar_->strip()->handle(true).center();
+  mouse(QEvent::MouseButtonPress, grip);
+  mouse(QEvent::MouseMove, grip + QPointF(0, bar_->strip()->bar().height() / 4));
+  EXPECT_NEAR(asked_.back().hi, 10, 1e-6);
+  EXPECT_NEAR(asked_.back().lo, 0.1, 1e-6);
+  EXPECT_EQ(asked_.back().center, 1.0);
+}
+
 TEST_F(ColorBarTest, ChoicesAreRequests) {
   combo(0)->setCurrentIndex(1);
   EXPECT_EQ(asked_.back().mode, RangeMode::percentile);

@@ -54,7 +54,7 @@ constexpr std::array kModes = {RangeMode::min_max, RangeMode::percentile, RangeM
                                RangeMode::fixed};
 constexpr std::array kScales = {Scale::linear, Scale::log, Scale::symlog};
 constexpr std::array kReductions = {Reduction::max_abs, Reduction::min, Reduction::max,
-                                    Reduction::mean};
+                                    Reduction::mean, Reduction::from_one};
 
 }  // namespace
 

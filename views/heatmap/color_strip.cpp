@@ -154,11 +154,14 @@ void ColorStrip::mouseMoveEvent(QMouseEvent* event) {
   }
   const double moved = (grip_pixel_ - event->position().y()) / bar().height();
   const bool upper = grip_ == Grip::upper;
+  const double inner = grip_range_.center ? 0.48 : 0.98;  // a diverging range keeps its center
   const double position =
-      upper ? std::clamp(1 + moved, 0.02, 1 + kReach) : std::clamp(moved, -kReach, 0.98);
-  const double value = value_at(position, grip_range_);
-  if (!std::isfinite(value)) return;
+      upper ? std::clamp(1 + moved, 1 - inner, 1 + kReach) : std::clamp(moved, -kReach, inner);
+  const double value = value_at(position, grip_range_),
+               mirrored = value_at(1 - position, grip_range_);
+  if (!std::isfinite(value) || !std::isfinite(mirrored)) return;
   (upper ? dragged_.second : dragged_.first) = value;
+  if (grip_range_.center) (upper ? dragged_.first : dragged_.second) = mirrored;
   if (dragged_.first < dragged_.second) emit rangeDragged(dragged_.first, dragged_.second);
 }
 

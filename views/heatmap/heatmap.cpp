@@ -38,6 +38,7 @@ class CellsPlottable : public QCPAbstractPlottable {
     CellPicture picture =
         paint_cells(*heatmap_.scene(), parts_.range, parts_.map, heatmap_.view(), width, height);
     picture.image.setDevicePixelRatio(ratio);
+    painter->setAntialiasing(false);  // which takes back QCustomPlot's shift by half a pixel
     painter->drawImage(area.topLeft(), picture.image);
   }
   void drawLegendIcon(QCPPainter*, const QRectF&) const override {}
@@ -94,7 +95,6 @@ Heatmap::Heatmap(QWidget* parent)
   }
   for (QCPAxis* axis : {plot_->xAxis, plot_->yAxis}) axis->setTickLengthOut(4);
   for (QCPAxis* axis : {plot_->xAxis2, plot_->yAxis2}) axis->setTicks(false);
-  plot_->xAxis2->setOffset(-1);  // onto the first pixel of the cells
   plot_->yAxis->setRangeReversed(true);
   new CellsPlottable(plot_->xAxis, plot_->yAxis, *this, *parts_);
 
@@ -161,6 +161,18 @@ void Heatmap::setColormap(const std::string& name) {
 
 QRectF Heatmap::plotArea() const { return QRectF(parts_->rect->rect()).translated(plot_->pos()); }
 
+void Heatmap::setLeastSides(double left, double right) {
+  parts_->least_left = left;
+  parts_->least_right = right;
+  if (!scene_) return;
+  applyMargins();
+  refresh();
+}
+
+std::pair<double, double> Heatmap::neededSides() const {
+  return {parts_->needed_left, parts_->needed_right};
+}
+
 void Heatmap::refresh() {
   if (!scene_ || scene_->grid().empty()) return;
   plot_->xAxis->setRange(view_.left, view_.right);
@@ -210,12 +222,10 @@ void Heatmap::changeEvent(QEvent* event) {
   refresh();
 }
 
+// The plot follows by itself; what is left are the texts, which are cut to the width.
 void Heatmap::resizeEvent(QResizeEvent* event) {
   QWidget::resizeEvent(event);
-  if (!scene_) return;
-  layout()->activate();
-  applyMargins();
-  refresh();
+  if (scene_ && !scene_->grid().empty()) writeTexts();
 }
 
 }  // namespace sinkscope

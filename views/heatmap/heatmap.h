@@ -55,6 +55,11 @@ class Heatmap : public QWidget {
   QRectF cellRect(int row, int col) const;
   std::optional<CellAt> cellAt(const QPointF& pixel) const;
 
+  // Maps that stand above each other line up when each gets the widest sides that any of them needs
+  // for its labels (left, right; pixels).
+  std::pair<double, double> neededSides() const;
+  void setLeastSides(double left, double right);
+
   // What is written at the axes now, and under the map ("max |x| of each pixel").
   const std::vector<Tick>& rowTicks() const { return row_ticks_; }
   const std::vector<Tick>& colTicks() const { return col_ticks_; }

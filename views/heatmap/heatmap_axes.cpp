@@ -107,6 +107,10 @@ void Heatmap::applyMargins() {
   double left = parts_->row_label_width + kTickLength + 2 * kPadding + title_y;
   left = std::max(left, tokens_below ? parts_->col_label_width * std::cos(angle) : overhang);
   double right = tokens_below ? 6 : overhang;
+  parts_->needed_left = left;
+  parts_->needed_right = right;
+  left = std::max(left, parts_->least_left);
+  right = std::max(right, parts_->least_right);
   double bottom = below + kTickLength + 2 * kPadding + title_x;
   const double top = ticks.height() / 2 + 4;  // a label at the edge needs room
   if (scene_->square_cells) {

@@ -109,6 +109,10 @@ void Heatmap::placeCursor() {
 bool Heatmap::eventFilter(QObject* watched, QEvent* event) {
   if (watched != plot_ || !scene_) return QWidget::eventFilter(watched, event);
   switch (event->type()) {
+    case QEvent::Resize:
+      applyMargins();
+      refresh();
+      return false;
     case QEvent::Wheel: {
       const auto* wheel = static_cast<QWheelEvent*>(event);
       const QPoint turn = wheel->angleDelta();

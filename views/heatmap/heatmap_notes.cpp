@@ -62,11 +62,13 @@ void Heatmap::placeNotes() {
     taken.push_back(place);
     auto* leader = new QCPItemLine(plot_);
     leader->setPen(QPen(palette().color(QPalette::Text), 1));
-    const double edge = place.left() > cell.center().x() ? place.left() : place.right();
+    // From the side of the cell, which stays visible, to the side of the box.
+    const bool to_right = place.left() > cell.center().x();
+    const double from = to_right ? cell.right() + 2 : cell.left() - 2;
     for (QCPItemPosition* end : {leader->start, leader->end})
       end->setType(QCPItemPosition::ptAbsolute);
-    leader->start->setCoords(cell.center());
-    leader->end->setCoords(edge, place.center().y());
+    leader->start->setCoords(from, cell.center().y());
+    leader->end->setCoords(to_right ? place.left() : place.right(), place.center().y());
     auto* text = boxed_text(plot_, palette(), font);
     text->setText(shown);
     text->setPositionAlignment(Qt::AlignCenter);

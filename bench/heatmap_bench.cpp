@@ -2,10 +2,13 @@
 // What a large map costs before it is on the screen, and a frame after that.
 #include <benchmark/benchmark.h>
 
+#include <QApplication>
+#include <QImage>
 #include <random>
 
 #include "core/draw/pyramid.h"
 #include "core/draw/raster.h"
+#include "views/heatmap/heatmap.h"
 
 namespace {
 
@@ -67,4 +70,50 @@ BENCHMARK(BM_frame_pixels)
     ->Arg(3700)
     ->Unit(benchmark::kMillisecond);
 
+// From the numbers of a map to the first picture of it: range, pyramid, axes, pixels.
+void BM_first_paint(benchmark::State& state) {
+  const Grid& grid = causal_map();
+  for (auto _ : state) {
+    Heatmap heatmap;
+    heatmap.resize(1000, 800);
+    auto scene = std::make_shared<HeatmapScene>();
+    scene->pyramid = Pyramid(grid);
+    scene->range = find_range(grid, {});
+    heatmap.setScene(std::move(scene));
+    benchmark::DoNotOptimize(heatmap.grab());
+  }
+}
+BENCHMARK(BM_first_paint)->Unit(benchmark::kMillisecond);
+
+// One step of dragging or zooming, as the screen sees it.
+void BM_frame(benchmark::State& state) {
+  const Grid& grid = causal_map();
+  Heatmap heatmap;
+  heatmap.resize(1000, 800);
+  auto scene = std::make_shared<HeatmapScene>();
+  scene->pyramid = Pyramid(grid);
+  scene->range = {-2, 2};
+  for (int i = 0; i < kSize; ++i) {
+    scene->rows.labels.push_back("token" + std::to_string(i));
+    scene->cols.labels.push_back("token" + std::to_string(i));
+  }
+  heatmap.setScene(std::move(scene));
+  const auto extent = static_cast<double>(state.range(0));
+  double left = 0;
+  for (auto _ : state) {
+    left = left > 300 ? 0 : left + 1;
+    heatmap.setView({kSize - extent, left, kSize, left + extent});
+    QApplication::processEvents();
+    benchmark::DoNotOptimize(heatmap.grab());
+  }
+}
+BENCHMARK(BM_frame)->Arg(60)->Arg(1000)->Arg(1900)->Arg(3700)->Unit(benchmark::kMillisecond);
+
 }  // namespace
+
+int main(int argc, char** argv) {
+  qputenv("QT_QPA_PLATFORM", "offscreen");
+  QApplication application(argc, argv);
+  benchmark::Initialize(&argc, argv);
+  benchmark::RunSpecifiedBenchmarks();
+}

@@ -100,6 +100,9 @@ TEST_F(ComparePanelTest, TheDifferenceIsCenteredAtZero) {
   EXPECT_GT(sink.b, 0.02);   // more in B: orange
   EXPECT_LT(rest.b, -0.01);  // less: blue
   EXPECT_LT(color_distance(cell(2, 0, 0), colormap("blue-orange").colors[128]), 0.01);
+  emit const_cast<ColorStrip&>(panel_->differenceStrip()).rangeDragged(-0.1, 0.1);
+  EXPECT_EQ(range.hi, 0.1);
+  EXPECT_EQ(cell(2, 9, 0), colormap("blue-orange").over);
   EXPECT_EQ(cell(2, 2, 8), theme_palette(Theme::light).color(QPalette::Base).rgb());
 }
 

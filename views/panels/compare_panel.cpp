@@ -61,6 +61,11 @@ ComparePanel::ComparePanel(QWidget* parent)
   column->addWidget(nothing_, 1);
   column->addLayout(grid_, 1);
   connect(lock_, &QToolButton::clicked, this, &ComparePanel::setShared);
+  connect(difference_strip_, &ColorStrip::rangeDragged, this, [this](double lo, double hi) {
+    difference_request_ = {RangeMode::fixed, lo, hi, Scale::linear, 0.0};
+    findScales();
+    showRanges();
+  });
   setSnapshot(nullptr);
 }
 
@@ -84,6 +89,7 @@ void ComparePanel::setSnapshot(std::shared_ptr<const CompareSnapshot> snapshot,
                                      snapshot_->sides[0].kind != snapshot->sides[0].kind);
   snapshot_ = std::move(snapshot);
   if (new_kind) request_ = first_request(snapshot_->sides[0].kind);
+  difference_request_ = {.center = 0.0};
   nothing_->setText(failure.isEmpty() ? tr("Choose two or more layers, heads, runs or captures to "
                                            "see them side by side")
                                       : failure);
@@ -142,7 +148,7 @@ void ComparePanel::findScales() {
     ranges_.push_back(shared_ ? find_range(sides, request_) : find_range(side, request_));
   std::vector<Grid> differences;
   for (const Difference& difference : snapshot_->differences) differences.push_back(difference.map);
-  const ValueRange zero_centered = find_range(differences, {.center = 0.0});
+  const ValueRange zero_centered = find_range(differences, difference_request_);
   ranges_.resize(mapCount(), zero_centered);
   difference_strip_->setScale(zero_centered, colormap(diverging_colormap(palette()).toStdString()),
                               summarize(differences, zero_centered));

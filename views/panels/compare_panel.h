@@ -71,7 +71,7 @@ class ComparePanel : public Panel {
 
   std::shared_ptr<const CompareSnapshot> snapshot_;
   bool shared_ = true, is_signed_ = false;
-  RangeRequest request_;
+  RangeRequest request_, difference_request_;
   std::vector<ValueRange> ranges_;  // of each map
   std::vector<Heatmap*> maps_;
   QGridLayout* grid_;

@@ -11,6 +11,8 @@ const std::vector<Verb>& verbs() {
       {"capture", "MODEL … -o RUN.h5", "run the model and record", run_capture},
       {"sinks", "RUN.h5|MODEL", "sinks, massive activations, sorted dimensions, kurtosis",
        run_sinks},
+      {"rescale", "RUN.h5 [--model M]", "shares before and after each norm, factors, bounds",
+       run_rescale},
       {"probe", "MODEL --dims auto|507", "what each kind of norm does with a dimension", run_probe},
       {"whatif", "MODEL --edit E … -o RUN.h5", "run with edits: before, after, KL and loss",
        run_whatif},

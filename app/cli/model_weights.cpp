@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "app/cli/model_weights.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+
+#include "capture/checkpoint/checkpoint.h"
+#include "capture/checkpoint/model_files.h"
+#include "core/error.h"
+
+namespace sinkscope {
+namespace {
+
+constexpr std::int64_t kRowBytes = std::int64_t{16} << 20;
+
+std::vector<Role> roles_behind(const ModelFiles& model, const std::string& which) {
+  if (which == "ln1") return {Role::q, Role::k, Role::v};
+  if (which == "ln2") return {Role::gate, Role::up};
+  if (which == "o") return {Role::o};
+  return {model.has(Role::unembed, kNoLayer) ? Role::unembed : Role::embed};
+}
+
+}  // namespace
+
+WeightRows model_weights(const std::string& path, const ModelFacts& recorded) {
+  const std::shared_ptr<const ModelFiles> model = open_model(path);
+  const std::string found = fingerprint(model->checkpoint());
+  if (found != recorded.fingerprint)
+    throw Error(ErrorKind::invalid_argument,
+                fmt::format("{}: another model than the capture's: expected fingerprint {}, found "
+                            "{}",
+                            path, recorded.fingerprint, found));
+  return [model](const std::string& which, int layer,
+                 const std::function<void(const MatrixF& rows)>& visit) {
+    for (const Role role : roles_behind(*model, which)) {
+      const std::int64_t n = model->rows(role, layer), width = model->cols(role, layer);
+      const std::int64_t step = std::max<std::int64_t>(1, kRowBytes / (4 * width));
+      for (std::int64_t begin = 0; begin < n; begin += step) {
+        const std::int64_t end = std::min(n, begin + step);
+        MatrixF rows(end - begin, width);
+        model->read_rows(role, layer, begin, end, rows.data());
+        visit(rows);
+      }
+    }
+  };
+}
+
+}  // namespace sinkscope

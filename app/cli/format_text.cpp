@@ -5,7 +5,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cctype>
 #include <cmath>
 
 namespace sinkscope {
@@ -39,17 +38,6 @@ std::string format_duration(double seconds) {
 
 std::string format_shape(const std::vector<std::int64_t>& dims) {
   return dims.empty() ? "scalar" : fmt::format("[{}]", fmt::join(dims, ", "));
-}
-
-std::string shell_word(const std::string& text) {
-  const auto is_plain = [](unsigned char c) {
-    return std::isalnum(c) != 0 || c >= 0x80 ||
-           std::string("-_./:=,@%+").find(static_cast<char>(c)) != std::string::npos;
-  };
-  if (!text.empty() && std::all_of(text.begin(), text.end(), is_plain)) return text;
-  std::string quoted = "'";
-  for (const char c : text) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return quoted + "'";
 }
 
 }  // namespace sinkscope

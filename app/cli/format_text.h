@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "core/shell_word.h"
+
 namespace sinkscope {
 
 // "1023 B", "12.3 MiB", "4.0 GiB".
@@ -18,8 +20,5 @@ std::string format_duration(double seconds);
 
 // "[9, 64, 64]"; "scalar" for no dimensions.
 std::string format_shape(const std::vector<std::int64_t>& dims);
-
-// One shell word: quoted where it has to be.
-std::string shell_word(const std::string& text);
 
 }  // namespace sinkscope

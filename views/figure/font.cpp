@@ -13,8 +13,7 @@ namespace {
 QString load_family() {
   const QString path = QStringLiteral("/usr/share/fonts/truetype/dejavu/DejaVuSans.ttf");
   const int id = QFontDatabase::addApplicationFont(path);
-  const QStringList families =
-      id < 0 ? QStringList() : QFontDatabase::applicationFontFamilies(id);
+  const QStringList families = id < 0 ? QStringList() : QFontDatabase::applicationFontFamilies(id);
   if (families.isEmpty())
     throw Error(ErrorKind::not_found, "the font of figures is not there: expected " +
                                           path.toStdString() + " (package fonts-dejavu-core)");
@@ -28,6 +27,8 @@ QFont figure_font(double point_size) {
   QFont font(family);
   font.setPointSizeF(point_size);
   font.setHintingPreference(QFont::PreferNoHinting);
+  // Leaves the spacing as it is and turns ligatures off: "fi" in a PDF is found by its letters.
+  font.setLetterSpacing(QFont::PercentageSpacing, 100);
   return font;
 }
 

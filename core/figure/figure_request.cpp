@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/figure/figure_request.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/error.h"
+#include "core/figure/figure_kinds.h"
+#include "core/shell_word.h"
+
+namespace sinkscope {
+namespace {
+
+// Only words that begin with a dash have to be kept apart from options.
+std::string positional_word(const std::string& text) {
+  return shell_word(text.starts_with('-') ? "./" + text : text);
+}
+
+}  // namespace
+
+std::string figure_command(const FigureRequest& request, const std::string& output) {
+  std::string command = "sinkscope figure";
+  if (!request.kind.empty()) command += ' ' + request.kind;
+  for (const std::string& input : request.inputs) command += ' ' + positional_word(input);
+  for (const FigureOption& option : figure_options()) {
+    const std::optional<std::string> text = option.text(request);
+    if (!text) continue;
+    command += fmt::format(" {}", option.flag);
+    // A value may itself begin with a dash (a range from −1).
+    if (*option.placeholder != '\0')
+      command += text->starts_with('-') ? '=' + shell_word(*text) : ' ' + shell_word(*text);
+  }
+  if (!output.empty()) command += " -o " + positional_word(output);
+  return command;
+}
+
+FigureRequest parse_figure_words(const std::vector<std::string>& words) {
+  FigureRequest request;
+  std::vector<std::string> positional;
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    if (!words[i].starts_with("--")) {
+      positional.push_back(words[i]);
+      continue;
+    }
+    const std::string flag = words[i].substr(0, words[i].find('='));
+    const auto option = std::find_if(figure_options().begin(), figure_options().end(),
+                                     [&](const FigureOption& o) { return flag == o.flag; });
+    if (option == figure_options().end())
+      throw Error(ErrorKind::invalid_argument, fmt::format("figure: unknown option '{}'", flag));
+    std::string value;
+    if (*option->placeholder != '\0') {
+      if (flag.size() < words[i].size()) {
+        value = words[i].substr(flag.size() + 1);
+      } else if (i + 1 < words.size()) {
+        value = words[++i];
+      } else {
+        throw Error(ErrorKind::invalid_argument,
+                    fmt::format("{}: expected {} behind it", flag, option->placeholder));
+      }
+    }
+    option->set(request, value);
+  }
+  set_figure_words(request, positional);
+  return request;
+}
+
+void set_figure_words(FigureRequest& request, const std::vector<std::string>& positional) {
+  auto first_input = positional.begin();
+  if (request.preset.empty()) {
+    if (positional.empty())
+      throw Error(ErrorKind::invalid_argument,
+                  "figure: expected KIND INPUT…; sinkscope figure --list names the kinds");
+    request.kind = figure_kind(positional.front()).name;
+    ++first_input;
+  }
+  request.inputs.assign(first_input, positional.end());
+}
+
+void check_request(const FigureRequest& request) {
+  if (request.preset.empty() == request.kind.empty())
+    throw Error(ErrorKind::invalid_argument, "figure: expected a kind or a preset, one of them");
+  if (request.preset.empty()) {
+    figure_kind(request.kind);
+  } else {
+    figure_preset(request.preset);
+  }
+  if (request.inputs.empty())
+    throw Error(ErrorKind::invalid_argument, "figure: expected a capture or a model to draw");
+  if (request.kind == "compare" && request.inputs.size() != 2)
+    throw Error(
+        ErrorKind::invalid_argument,
+        fmt::format("figure compare: expected two inputs, found {}", request.inputs.size()));
+}
+
+}  // namespace sinkscope

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/draw/value_range.h"
+
+namespace sinkscope {
+
+enum class FigureText { as_paths, as_text };         // in SVG; PDF always keeps text
+enum class FigureCells { as_image, as_rectangles };  // of maps
+
+// What figure is wanted, and how: a value that the command line, the window and a copied command
+// share. Which fields a kind uses stands in the help of the options.
+struct FigureRequest {
+  std::string kind;                 // a name of figure_kinds(); "" with a preset
+  std::string preset;               // "2601.22966/fig1"; "" = our own layout
+  std::vector<std::string> inputs;  // RUN.h5, RUN.h5::run1 or MODEL, as written
+  std::string run;                  // --run, for inputs without ::; "" = the first
+
+  // What is drawn.
+  std::optional<int> layer, head;
+  bool takes_maximum = false;         // over heads and layers, instead of the mean
+  bool removes_sink = false;          // without the first key, renormalized
+  std::string order = "sorted";       // sorted, sorted-without-first, natural
+  std::optional<int> n_dims;          // columns of residual-sorted
+  std::optional<int> n_tokens;        // only the first tokens
+  std::string of = "attention-mean";  // what `compare` compares
+  bool labels_tokens = false;         // token texts at the axes instead of positions
+  bool divides_by_median = false;     // gains over the median of their layer
+
+  // How.
+  std::string colormap;               // "" = the kind's own
+  std::optional<Scale> scale;         // nullopt = the kind's own
+  std::optional<RangeRequest> range;  // mode and bounds; nullopt = the kind's own
+  bool range_each = false;            // every panel its own range
+  std::optional<int> n_columns;       // panels side by side
+  double width_mm = 85, font_pt = 7;
+  int dpi = 300;
+  std::optional<std::string> title;
+  std::string panel_labels;  // "a", "A" or ""
+  FigureText text = FigureText::as_paths;
+  FigureCells cells = FigureCells::as_image;
+
+  bool operator==(const FigureRequest&) const = default;
+};
+
+// One option of the command line, which is also one field of the dialog.
+struct FigureOption {
+  const char* flag;         // "--width"
+  const char* placeholder;  // "column|text|NNmm"; "" = a switch without a value
+  const char* help;
+  // Throws Error{invalid_argument} naming flag, expected and found.
+  void (*set)(FigureRequest& request, const std::string& value);
+  // What has to follow the flag to get this request; nullopt = nothing, it is the default.
+  std::optional<std::string> (*text)(const FigureRequest& request);
+};
+
+const std::vector<FigureOption>& figure_options();
+
+// "sinkscope figure attention-mean run.h5 --width text -o figure.pdf", quoted for a shell.
+std::string figure_command(const FigureRequest& request, const std::string& output);
+
+// The inverse of figure_command for words after "figure": KIND INPUT… and options; -o and --force
+// are not among them. Throws Error{invalid_argument}.
+FigureRequest parse_figure_words(const std::vector<std::string>& words);
+
+// KIND INPUT…, or INPUT… alone once a preset is set. Throws Error{invalid_argument}.
+void set_figure_words(FigureRequest& request, const std::vector<std::string>& positional);
+
+// Kind and preset agree with each other and exist, and there are inputs.
+// Throws Error{invalid_argument} or Error{unsupported}.
+void check_request(const FigureRequest& request);
+
+}  // namespace sinkscope

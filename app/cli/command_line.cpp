@@ -52,6 +52,11 @@ void CommandLine::positional(const std::string& name, std::string& value, const 
   if (need == Need::required) option->required();
 }
 
+void CommandLine::rest(const std::string& name, std::vector<std::string>& values,
+                       const std::string& help) {
+  parts_->app.add_option(name, values, help)->type_name("");
+}
+
 void CommandLine::value(const std::string& names, std::optional<std::string>& value,
                         const std::string& placeholder, const std::string& help) {
   const auto set = [&value](const std::string& text) { value = text; };

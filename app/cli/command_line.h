@@ -26,6 +26,8 @@ class CommandLine {
   // Positional arguments, in this order.
   void positional(const std::string& name, std::string& value, const std::string& help,
                   Need need = Need::required);
+  // All positional arguments that are left.
+  void rest(const std::string& name, std::vector<std::string>& values, const std::string& help);
   // `names`: "-o,--output"; `placeholder` is what help shows for the value.
   void value(const std::string& names, std::optional<std::string>& value,
              const std::string& placeholder, const std::string& help);

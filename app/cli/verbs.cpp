@@ -17,6 +17,7 @@ const std::vector<Verb>& verbs() {
       {"whatif", "MODEL --edit E … -o RUN.h5", "run with edits: before, after, KL and loss",
        run_whatif},
       {"dump", "RUN.h5 HOOK -o F.npy", "one recorded array by its hook name", run_dump},
+      {"figure", "KIND INPUT… -o F.pdf", "a figure for a paper: pdf, svg, png, csv", run_figure},
   };
   return all;
 }

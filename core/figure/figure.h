@@ -34,6 +34,10 @@ struct FigureAxis {
 struct FigureMap {
   Grid grid;       // [rows, columns]
   int colors = 0;  // which of Figure::colors
+  // Gains: cells that share a dot of the page show the one farthest from 1 by ratio; other maps
+  // are pooled (largest |x|) only where a picture has fewer pixels than cells.
+  bool is_about_one = false;
+  bool nan_is_paper = false;  // NaN is a gap between cells, not a value
 };
 
 // Points in the coordinates of the panel's axes. NaN in y interrupts a line.
@@ -73,13 +77,18 @@ struct FigureColors {
   std::string above_text;  // over the bar, in the color of cells above the range: "> 100"
 };
 
+struct FigureNote {
+  std::string text;
+  bool is_warning = false;  // in red: what must not be overlooked
+};
+
 struct Figure {
   std::string title;
   std::string panel_labels;  // "a": a, b, c …; "A"; "" = none
   int n_columns = 1;         // panels fill rows first
   std::vector<FigurePanel> panels;
   std::vector<FigureColors> colors;
-  std::vector<std::string> notes;  // below everything: the convention behind each number
+  std::vector<FigureNote> notes;  // below everything: the convention behind each number
   double width_mm = 85;
   double font_pt = 7;
 };

@@ -14,11 +14,12 @@ std::string name_of(const FigureAxis& axis, int i) {
   return place < axis.names.size() ? csv_field(axis.names[place]) : std::to_string(i);
 }
 
-void add_map(const std::string& panel, const FigurePanel& from, const Grid& grid,
+void add_map(const std::string& panel, const FigurePanel& from, const FigureMap& map,
              std::string& table) {
+  const Grid& grid = map.grid;
   for (int row = 0; row < grid.rows(); ++row)
     for (int col = 0; col < grid.cols(); ++col)
-      if (grid.exists(row, col))
+      if (grid.exists(row, col) && !(map.nan_is_paper && std::isnan(grid.at(row, col))))
         table += fmt::format("{},map,{},{},{}\n", panel, name_of(from.x, col), name_of(from.y, row),
                              csv_number(grid.at(row, col)));
 }
@@ -40,7 +41,7 @@ std::string figure_csv(const Figure& figure) {
   std::string table = "panel,series,x,y,value\n";
   for (const FigurePanel& panel : figure.panels) {
     const std::string name = csv_field(panel.title);
-    for (const FigureMap& map : panel.maps) add_map(name, panel, map.grid, table);
+    for (const FigureMap& map : panel.maps) add_map(name, panel, map, table);
     for (const FigureSeries& series : panel.series) add_series(name, panel, series, table);
   }
   return table;

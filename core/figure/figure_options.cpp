@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <charconv>
 #include <cmath>
@@ -69,8 +70,9 @@ void set_width(FigureRequest& request, const std::string& value) {
 }
 
 Text width_text(const FigureRequest& request) {
-  if (request.width_mm == kTextMm) return "text";
-  return text_unless(request.width_mm == kColumnMm, fmt::format("{}mm", request.width_mm));
+  if (!request.width_mm) return {};
+  if (*request.width_mm == kTextMm) return "text";
+  return *request.width_mm == kColumnMm ? "column" : fmt::format("{}mm", *request.width_mm);
 }
 
 // "each", "percentile" or "percentile,each".
@@ -85,6 +87,18 @@ void set_range(FigureRequest& request, const std::string& value) {
 Text range_words(const FigureRequest& request) {
   if (!request.range) return text_unless(!request.range_each, "each");
   return range_text(*request.range) + (request.range_each ? ",each" : "");
+}
+
+std::vector<std::string> split_names(const std::string& text) {
+  std::vector<std::string> names(1);
+  for (const char c : text) {
+    if (c == ',') {
+      names.emplace_back();
+    } else {
+      names.back() += c;
+    }
+  }
+  return names;
 }
 
 void set_colormap(FigureRequest& request, const std::string& value) {
@@ -116,9 +130,11 @@ const std::vector<FigureOption>& figure_options() {
       {"--without-sink", "", "attention maps without key 0, rows renormalized",
        [](R& r, S) { r.removes_sink = true; },
        [](const R& r) { return text_unless(!r.removes_sink, ""); }},
-      {"--order", "sorted|sorted-without-first|natural", "dimensions of residual-sorted",
+      {"--order", "sorted|sorted-without-first|natural|first-input",
+       "dimensions of residual-sorted; first-input: all in the order of the first input",
        [](R& r, S v) {
-         r.order = one_of("--order", v, {"sorted", "sorted-without-first", "natural"});
+         r.order =
+             one_of("--order", v, {"sorted", "sorted-without-first", "natural", "first-input"});
        },
        [](const R& r) { return text_unless(r.order == "sorted", r.order); }},
       {"--dims", "32", "columns of residual-sorted; 0 = all",
@@ -149,7 +165,9 @@ const std::vector<FigureOption>& figure_options() {
        [](const R& r) { return r.scale ? Text(std::string(scale_text(*r.scale))) : Text(); }},
       {"--colormap", "NAME", "viridis, cividis, gray, Blues, blue-orange, blue-red", set_colormap,
        [](const R& r) { return text_unless(r.colormap.empty(), r.colormap); }},
-      {"--width", "column|text|NNmm", "column is 85 mm, text 170 mm", set_width, width_text},
+      {"--width", "column|text|NNmm",
+       "column is 85 mm, text 170 mm (default: column; text for panels side by side)", set_width,
+       width_text},
       {"--columns", "N", "panels side by side",
        [](R& r, S v) { r.n_columns = integer_in("--columns", v, 1, 100); },
        [](const R& r) { return integer_text(r.n_columns); }},
@@ -161,6 +179,11 @@ const std::vector<FigureOption>& figure_options() {
        [](const R& r) { return text_unless(r.dpi == 300, std::to_string(r.dpi)); }},
       {"--title", "S", "above everything", [](R& r, S v) { r.title = v; },
        [](const R& r) { return r.title; }},
+      {"--names", "A,B", "what the inputs are called (default: by model, file or run)",
+       [](R& r, S v) { r.names = split_names(v); },
+       [](const R& r) {
+         return text_unless(r.names.empty(), fmt::format("{}", fmt::join(r.names, ",")));
+       }},
       {"--panel-labels", "a|A", "letters at the panels",
        [](R& r, S v) {
          r.panel_labels = one_of("--panel-labels", v, {"a", "A"});

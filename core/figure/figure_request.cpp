@@ -87,6 +87,10 @@ void check_request(const FigureRequest& request) {
   }
   if (request.inputs.empty())
     throw Error(ErrorKind::invalid_argument, "figure: expected a capture or a model to draw");
+  if (!request.names.empty() && request.names.size() != request.inputs.size())
+    throw Error(ErrorKind::invalid_argument,
+                fmt::format("--names: expected {} for as many inputs, found {}",
+                            request.inputs.size(), request.names.size()));
   if (request.kind == "compare" && request.inputs.size() != 2)
     throw Error(
         ErrorKind::invalid_argument,

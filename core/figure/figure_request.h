@@ -24,7 +24,7 @@ struct FigureRequest {
   std::optional<int> layer, head;
   bool takes_maximum = false;         // over heads and layers, instead of the mean
   bool removes_sink = false;          // without the first key, renormalized
-  std::string order = "sorted";       // sorted, sorted-without-first, natural
+  std::string order = "sorted";       // sorted, sorted-without-first, natural, first-input
   std::optional<int> n_dims;          // columns of residual-sorted
   std::optional<int> n_tokens;        // only the first tokens
   std::string of = "attention-mean";  // what `compare` compares
@@ -37,10 +37,12 @@ struct FigureRequest {
   std::optional<RangeRequest> range;  // mode and bounds; nullopt = the kind's own
   bool range_each = false;            // every panel its own range
   std::optional<int> n_columns;       // panels side by side
-  double width_mm = 85, font_pt = 7;
+  std::optional<double> width_mm;     // nullopt = 85, 170 for panels side by side
+  double font_pt = 7;
   int dpi = 300;
   std::optional<std::string> title;
-  std::string panel_labels;  // "a", "A" or ""
+  std::vector<std::string> names;  // what inputs are called; empty = by model, file or run
+  std::string panel_labels;        // "a", "A" or ""
   FigureText text = FigureText::as_paths;
   FigureCells cells = FigureCells::as_image;
 
@@ -70,7 +72,7 @@ FigureRequest parse_figure_words(const std::vector<std::string>& words);
 // KIND INPUT…, or INPUT… alone once a preset is set. Throws Error{invalid_argument}.
 void set_figure_words(FigureRequest& request, const std::vector<std::string>& positional);
 
-// Kind and preset agree with each other and exist, and there are inputs.
+// Kind and preset agree with each other and exist, there are inputs, and as many names.
 // Throws Error{invalid_argument} or Error{unsupported}.
 void check_request(const FigureRequest& request);
 

@@ -34,7 +34,8 @@ double label_height(const TextRuler& ruler, const std::string& label) {
 
 double side_left(const TextRuler& ruler, const FigurePanel& panel) {
   const double ticks = widest(ruler, panel.y.ticks);
-  return label_height(ruler, panel.y.label) + ticks + (ticks > 0 ? kTickLength + 3 : 0);
+  return label_height(ruler, panel.y.label) + (panel.y.label.empty() ? 0 : 2) + ticks +
+         (ticks > 0 ? kTickLength + 3 : 0);
 }
 
 const FigureColors* bar_colors(const Figure& figure, const FigurePanel& panel) {
@@ -100,7 +101,7 @@ std::vector<FigureTick> fitting(const TextRuler& ruler, const FigureAxis& axis, 
     starred.push_back(tick.starred);
   }
   std::vector<FigureTick> kept;
-  for (const int i : ticks_that_fit(centers, lengths, starred, along_text ? 4 : 0.5))
+  for (const int i : ticks_that_fit(centers, lengths, starred, along_text ? 2.5 : 0.5))
     kept.push_back(inside[static_cast<std::size_t>(i)]);
   return kept;
 }
@@ -236,9 +237,10 @@ FigureLayout lay_out(const Figure& figure) {
     // A last y tick's label stands half of its height above or below the plot.
     top += above + height + std::max(below, ruler.font_pt() / 2) + (last < n_panels ? 3 : 0);
   }
-  for (const std::string& note : figure.notes)
-    for (const QString& line : ruler.wrapped(text_of(note), ruler.note_pt(), width - 2 * kMargin))
-      layout.note_lines.push_back(line);
+  for (const FigureNote& note : figure.notes)
+    for (const QString& line :
+         ruler.wrapped(text_of(note.text), ruler.note_pt(), width - 2 * kMargin))
+      layout.note_lines.push_back({line, note.is_warning});
   layout.notes_top = top + 2;
   if (!layout.note_lines.empty())
     top = layout.notes_top +

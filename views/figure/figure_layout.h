@@ -30,7 +30,11 @@ struct FigureLayout {
   QSizeF size;  // whole points
   std::vector<QString> title_lines;
   std::vector<PanelPlace> panels;
-  std::vector<QString> note_lines;
+  struct NoteLine {
+    QString text;
+    bool is_warning = false;
+  };
+  std::vector<NoteLine> note_lines;
   double notes_top = 0;
 };
 

@@ -10,21 +10,25 @@
 namespace sinkscope {
 namespace {
 
+// Fonts are forgotten with the application that they were loaded for.
 QString load_family() {
-  const QString path = QStringLiteral("/usr/share/fonts/truetype/dejavu/DejaVuSans.ttf");
-  const int id = QFontDatabase::addApplicationFont(path);
-  const QStringList families = id < 0 ? QStringList() : QFontDatabase::applicationFontFamilies(id);
-  if (families.isEmpty())
-    throw Error(ErrorKind::not_found, "the font of figures is not there: expected " +
-                                          path.toStdString() + " (package fonts-dejavu-core)");
+  static int id = -1;
+  QStringList families = QFontDatabase::applicationFontFamilies(id);
+  if (families.isEmpty()) {
+    const QString path = QStringLiteral("/usr/share/fonts/truetype/dejavu/DejaVuSans.ttf");
+    id = QFontDatabase::addApplicationFont(path);
+    families = QFontDatabase::applicationFontFamilies(id);
+    if (families.isEmpty())
+      throw Error(ErrorKind::not_found, "the font of figures is not there: expected " +
+                                            path.toStdString() + " (package fonts-dejavu-core)");
+  }
   return families.front();
 }
 
 }  // namespace
 
 QFont figure_font(double point_size) {
-  static const QString family = load_family();
-  QFont font(family);
+  QFont font(load_family());
   font.setPointSizeF(point_size);
   font.setHintingPreference(QFont::PreferNoHinting);
   // Leaves the spacing as it is and turns ligatures off: "fi" in a PDF is found by its letters.

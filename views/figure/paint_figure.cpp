@@ -4,6 +4,7 @@
 #include <QPainter>
 
 #include "views/figure/ink.h"
+#include "views/figure/paint_boxes.h"
 #include "views/figure/paint_map.h"
 #include "views/figure/paint_series.h"
 
@@ -59,49 +60,6 @@ void paint_titles(const Figure& figure, int i, const PanelPlace& place, const In
            Qt::black);
 }
 
-// The upper left corner of a box of this size.
-QPointF box_corner(const FigureBox& box, const FigurePanel& panel, const QRectF& plot,
-                   QSizeF size) {
-  constexpr double kInset = 4;
-  const QPointF low(plot.left() + kInset, plot.top() + kInset);
-  const QPointF high(plot.right() - kInset - size.width(), plot.bottom() - kInset - size.height());
-  switch (box.place) {
-    case FigureBox::Place::top_right:
-      return {high.x(), low.y()};
-    case FigureBox::Place::bottom_right:
-      return high;
-    case FigureBox::Place::top_left:
-      return low;
-    case FigureBox::Place::bottom_left:
-      return {low.x(), high.y()};
-    case FigureBox::Place::beside_point:
-      break;
-  }
-  const double x = place_on(panel.x, box.x, plot.left(), plot.right());
-  const double y = place_on(panel.y, box.y, plot.bottom(), plot.top());
-  const double right = x + kInset, left = x - kInset - size.width();
-  return {right <= high.x() ? right : left,
-          std::clamp(y - size.height() / 2, low.y(), std::max(low.y(), high.y()))};
-}
-
-void paint_box(const FigureBox& box, const FigurePanel& panel, const QRectF& plot, const Ink& ink) {
-  const double font = ink.ruler().font_pt(), line = TextRuler::line_height(font);
-  double width = 0;
-  for (const std::string& text : box.lines)
-    width = std::max(width, ink.ruler().width(text_of(text)));
-  const QSizeF size(width + 6, line * static_cast<double>(box.lines.size()) + 3);
-  const QPointF corner = box_corner(box, panel, plot, size);
-  ink.painter().setPen(QPen(QColor(110, 110, 110), 0.5));
-  ink.painter().setBrush(QColor(255, 255, 255));
-  ink.painter().drawRoundedRect(QRectF(corner, size), 2, 2);
-  ink.painter().setBrush(Qt::NoBrush);
-  double y = corner.y() + 1.5 + 0.95 * font;
-  for (const std::string& text : box.lines) {
-    ink.text(QPointF(corner.x() + 3, y), text_of(text), Ink::Align::left);
-    y += line;
-  }
-}
-
 void paint_panel(const Figure& figure, int i, const PanelPlace& place, const Ink& ink) {
   const FigurePanel& panel = figure.panels[static_cast<std::size_t>(i)];
   for (const FigureMap& map : panel.maps)
@@ -116,7 +74,7 @@ void paint_panel(const Figure& figure, int i, const PanelPlace& place, const Ink
   paint_y_axis(panel, place, ink);
   paint_legend(panel, place, ink);
   paint_titles(figure, i, place, ink);
-  for (const FigureBox& box : panel.boxes) paint_box(box, panel, place.plot, ink);
+  paint_boxes(panel, place.plot, ink);
 }
 
 }  // namespace
@@ -139,9 +97,9 @@ void paint_figure(const Figure& figure, const FigureLayout& layout, const PaintO
   for (std::size_t i = 0; i < figure.panels.size(); ++i)
     paint_panel(figure, static_cast<int>(i), layout.panels[i], ink);
   y = layout.notes_top + 0.95 * ink.ruler().note_pt();
-  for (const QString& line : layout.note_lines) {
-    ink.text(QPointF(kMargin, y), line, Ink::Align::left, ink.ruler().note_pt(),
-             QColor(70, 70, 70));
+  for (const FigureLayout::NoteLine& line : layout.note_lines) {
+    ink.text(QPointF(kMargin, y), line.text, Ink::Align::left, ink.ruler().note_pt(),
+             line.is_warning ? QColor(190, 20, 20) : QColor(70, 70, 70));
     y += TextRuler::line_height(ink.ruler().note_pt());
   }
 }

@@ -44,15 +44,38 @@ void paint_rectangles(const Raster& raster, const QRectF& plot, QPainter& painte
     }
 }
 
+// Dots of a page beyond which a strip of gains keeps no more columns.
+constexpr double kStripDotsPerPoint = 600.0 / 72;
+
+// Pools by ratio: the cell farthest from 1.
+PooledCells farthest_from_one(const Grid& grid, int rows, int cols) {
+  std::vector<double> logs;
+  logs.reserve(static_cast<std::size_t>(grid.size()));
+  for (int row = 0; row < grid.rows(); ++row)
+    for (int col = 0; col < grid.cols(); ++col) logs.push_back(std::log(grid.at(row, col)));
+  // A gain of 0 lies infinitely far; its logarithm is −inf, which pooling keeps.
+  PooledCells cells = Pyramid(Grid(grid.rows(), grid.cols(), std::move(logs))).reduced(rows, cols);
+  for (std::size_t i = 0; i < cells.values.size(); ++i) {
+    if (cells.kinds[i] == CellKind::minus_inf) cells.kinds[i] = CellKind::finite;
+    cells.values[i] = std::exp(cells.values[i]);
+  }
+  return cells;
+}
+
 Raster cells_of(const FigureMap& map, const FigureColors& colors, const QRectF& plot,
                 double pixels_per_point) {
-  const int wide = static_cast<int>(plot.width() * pixels_per_point);
-  const int high = static_cast<int>(plot.height() * pixels_per_point);
-  const bool fits = pixels_per_point <= 0 || (map.grid.cols() <= wide && map.grid.rows() <= high);
-  if (fits) return color_cells(map.grid, colors.range, colors.map);
-  return color_cells(
-      Pyramid(map.grid).reduced(std::min(high, map.grid.rows()), std::min(wide, map.grid.cols())),
-      colors.range, colors.map);
+  const Grid& grid = map.grid;
+  const double dots = pixels_per_point > 0 ? pixels_per_point
+                      : map.is_about_one   ? kStripDotsPerPoint
+                                           : 0;
+  const int cols = std::max(1, static_cast<int>(plot.width() * dots));
+  const int rows = std::max(1, static_cast<int>(plot.height() * dots));
+  if (dots <= 0 || (grid.cols() <= cols && grid.rows() <= rows))
+    return color_cells(grid, colors.range, colors.map);
+  const int n_rows = std::min(rows, grid.rows()), n_cols = std::min(cols, grid.cols());
+  return color_cells(map.is_about_one ? farthest_from_one(grid, n_rows, n_cols)
+                                      : Pyramid(grid).reduced(n_rows, n_cols),
+                     colors.range, colors.map);
 }
 
 void paint_marks(const Grid& grid, const QRectF& plot, QPainter& painter) {
@@ -95,18 +118,20 @@ void paint_map(const FigureMap& map, const FigureColors& colors, const QRectF& p
                const Ink& ink) {
   if (map.grid.empty()) return;
   QPainter& painter = ink.painter();
+  FigureColors used = colors;
+  if (map.nan_is_paper) used.map.nan = 0;
   if (ink.options().cells == FigureCells::as_rectangles) {
     if (map.grid.size() >= kMostRectangles)
       throw Error(ErrorKind::invalid_argument,
                   fmt::format("--cells rectangles: expected a map below {} cells, found {} × {}; "
                               "an image has no seams and is smaller",
                               kMostRectangles, map.grid.rows(), map.grid.cols()));
-    paint_rectangles(color_cells(map.grid, colors.range, colors.map), plot, painter);
+    paint_rectangles(color_cells(map.grid, used.range, used.map), plot, painter);
   } else {
-    const Raster raster = cells_of(map, colors, plot, ink.options().pixels_per_point);
+    const Raster raster = cells_of(map, used, plot, ink.options().pixels_per_point);
     painter.drawImage(plot, on_white(raster));
   }
-  paint_marks(map.grid, plot, painter);
+  if (!map.nan_is_paper) paint_marks(map.grid, plot, painter);
 }
 
 void paint_color_bar(const FigureColors& colors, const PanelPlace& place, const Ink& ink) {

@@ -34,12 +34,12 @@ Figure map_figure() {
   for (int i = 0; i < 7; i += 2) panel.x.ticks.push_back({double(i), std::to_string(100 + i)});
   for (int i = 0; i < 5; i += 2) panel.y.ticks.push_back({double(i), std::to_string(i)});
   panel.height_ratio = 5.0 / 7;
-  panel.maps = {{Grid(5, 7, values), 0}};
+  panel.maps = {{Grid(5, 7, values), 0, false, false}};
   panel.has_color_bar = true;
   panel.boxes = {{FigureBox::Place::top_right, 0, 0, {"Score 0.25"}}};
   figure.panels = {panel};
   figure.colors = {{"probability", range(0, 34), colormap("Blues"), {}, ""}};
-  figure.notes = {"The convention in words."};
+  figure.notes = {{"The convention in words.", false}};
   return figure;
 }
 
@@ -50,7 +50,7 @@ Figure plain_map(int rows, int columns) {
   FigurePanel panel;
   panel.x = cells("", columns, false);
   panel.y = cells("", rows, true);
-  panel.maps = {{Grid(rows, columns, values), 0}};
+  panel.maps = {{Grid(rows, columns, values), 0, false, false}};
   panel.height_ratio = static_cast<double>(rows) / columns;
   figure.panels = {panel};
   figure.colors = {{"", range(0, 250), colormap("viridis"), {}, ""}};

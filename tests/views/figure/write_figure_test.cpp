@@ -192,7 +192,7 @@ TEST(WriteFigure, OneHotCellSurvivesInASmallPicture) {
   Figure figure = test::plain_map(1500, 1500);
   std::vector<float> values(1500 * 1500, 0.0F);
   values[777 * 1500 + 333] = 250;
-  figure.panels[0].maps = {{Grid(1500, 1500, values), 0}};
+  figure.panels[0].maps = {{Grid(1500, 1500, values), 0, false, false}};
   WriteOptions options;
   options.dpi = 72;
   const QImage image = figure_image(figure, options);

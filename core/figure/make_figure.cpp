@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/figure/make_figure.h"
+
+#include <map>
+
+#include "core/figure/figure_kinds.h"
+#include "core/figure/figure_parts.h"
+
+namespace sinkscope {
+
+Figure make_figure(const FigureRequest& request, const std::vector<FigureInput>& inputs) {
+  check_request(request);
+  if (!request.preset.empty()) return preset_figure(request, inputs);
+  using Maker = Figure (*)(const FigureRequest&, const std::vector<FigureInput>&);
+  static const std::map<std::string, Maker> makers = {
+      {"attention-mean", attention_figure},
+      {"attention-head", attention_figure},
+      {"attention-grid", attention_grid_figure},
+      {"residual-sorted", residual_figure},
+      {"norm-gains", norm_gains_figure},
+      {"sink-heads", sink_heads_figure},
+      {"key-mass", key_mass_figure},
+      {"logit-gap", logit_gap_figure},
+      {"value-norms", value_norms_figure},
+      {"length-lines", length_lines_figure},
+      {"depth-lines", depth_lines_figure},
+      {"kurtosis", kurtosis_figure},
+      {"channel-token", channel_token_figure},
+      {"compare", compare_figure},
+  };
+  return makers.at(request.kind)(request, inputs);
+}
+
+}  // namespace sinkscope

@@ -135,7 +135,9 @@ Figure attention_figure(const FigureRequest& request, const std::vector<FigureIn
                       map.rows()));
   }
   arrange(figure, request, static_cast<int>(inputs.size()));
-  color_maps(figure, request, {"Attention probability", {}, "viridis", true});
+  // A head lies between 0 and 1 like its neighbors; an average is smaller.
+  const RangeRequest range = request.kind == "attention-head" ? fixed_range(0, 1) : RangeRequest();
+  color_maps(figure, request, {"Attention probability", range, "viridis", true});
   for (const std::string& source : sources) add_note(figure, source);
   if (request.removes_sink)
     add_note(figure, "Key 0 is taken away and each row divided by what is left of it.");

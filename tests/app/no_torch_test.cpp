@@ -49,6 +49,10 @@ TEST(NoTorch, VerbsThatReadACapture) {
   expect_no_torch("sinks " + path);
   expect_no_torch("dump " + path + " attention/key_mass");
   expect_no_torch(path);
+  expect_no_torch("figure sink-heads " + path + " -o f.csv");
+#ifdef SINKSCOPE_WITH_GUI
+  expect_no_torch("figure attention-mean " + path + " -o f.pdf");
+#endif
 }
 
 }  // namespace

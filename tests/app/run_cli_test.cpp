@@ -42,6 +42,7 @@ TEST(RunCli, EveryVerbExplainsItselfAndItsJson) {
     const CliRun run = cli({verb.name, "--help"});
     EXPECT_EQ(run.code, 0) << verb.name;
     EXPECT_THAT(run.out, HasSubstr(std::string("sinkscope ") + verb.name));
+    if (std::string(verb.name) == "figure") continue;  // draws; its numbers are the CSV
     EXPECT_THAT(run.out, HasSubstr(std::string("sinkscope.") + verb.name + "/1")) << verb.name;
     EXPECT_THAT(run.out, HasSubstr("conventions")) << verb.name;
   }

@@ -209,7 +209,8 @@ FigureLayout lay_out(const Figure& figure) {
       const auto column = static_cast<std::size_t>(i % n_columns);
       PanelPlace place;
       const FigureColors* colors = bar_colors(figure, panel);
-      const bool is_narrow = colors != nullptr && !colors->above_text.empty();
+      const bool is_narrow =
+          colors != nullptr && (colors->summary.above > 0 || !colors->above_text.empty());
       place.title_lines = ruler.wrapped(text_of(panel.title), ruler.title_pt(),
                                         plot_width + (is_narrow ? 0 : right[column]));
       place.legend = legend_rows(ruler, panel, plot_width + right[column]);

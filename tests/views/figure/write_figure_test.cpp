@@ -10,7 +10,7 @@
 #include <QProcess>
 #include <QSvgRenderer>
 
-#include "core/draw/raster.h"
+#include "core/draw/colormap.h"
 #include "core/error.h"
 #include "tests/support/shared_files.h"
 #include "tests/views/figure/hand_made.h"
@@ -183,8 +183,11 @@ TEST(WriteFigure, SvgRendersToTheSameCellsInBothTextModes) {
     QPainter painter(&image);
     renderer.render(&painter, QRectF(QPointF(0, 0), image.size()));
     painter.end();
-    EXPECT_EQ(at_cell(image, figure, 4, 6, 4), 0xFF000000U | color_at(1, figure.colors[0].map));
-    EXPECT_EQ(at_cell(image, figure, 0, 0, 4), 0xFF000000U | color_at(0, figure.colors[0].map));
+    // Qt's own SVG renderer smooths a little, whatever the file says.
+    const Colormap& map = figure.colors[0].map;
+    EXPECT_LT(color_distance(at_cell(image, figure, 4, 6, 4), color_at(1, map)), 0.02);
+    EXPECT_LT(color_distance(at_cell(image, figure, 0, 0, 4), color_at(0, map)), 0.02);
+    EXPECT_GT(color_distance(color_at(0, map), color_at(1, map)), 0.5);
   }
 }
 

@@ -5,14 +5,12 @@
 #include <ostream>
 
 #include "app/cli/command_line.h"
-#include "app/cli/figure_inputs.h"
-#include "app/cli/output_file.h"
-#include "app/cli/render_figure.h"
+#include "app/cli/draw_figure.h"
 #include "app/cli/run_cli.h"
 #include "app/cli/verbs.h"
 #include "core/error.h"
 #include "core/figure/figure_kinds.h"
-#include "core/figure/make_figure.h"
+#include "core/figure/figure_request.h"
 
 namespace sinkscope {
 namespace {
@@ -34,19 +32,6 @@ void print_list(std::ostream& out) {
   for (const FigurePreset& preset : figure_presets())
     out << fmt::format("--preset {:<16} {}\n{:<25} needs: {}\n", preset.name, preset.shows, "",
                        preset.needs);
-}
-
-std::string format_of(const std::string& output, const std::optional<std::string>& flag) {
-  std::string format = flag ? *flag : "pdf";
-  if (!flag && output != "-") {
-    const std::size_t dot = output.rfind('.');
-    format = dot == std::string::npos ? "" : output.substr(dot + 1);
-  }
-  for (const char* known : {"pdf", "svg", "png", "csv"})
-    if (format == known) return format;
-  throw Error(ErrorKind::invalid_argument,
-              fmt::format("{}: expected pdf, svg, png or csv, found '{}'",
-                          flag ? std::string("--format") : output, format));
 }
 
 }  // namespace
@@ -88,14 +73,8 @@ int run_figure(const std::vector<std::string>& args, Console& console) {
   if (!output)
     throw Error(ErrorKind::invalid_argument,
                 "figure: expected -o F.pdf (or .svg, .png, .csv), found no output");
-  const std::string format = format_of(*output, format_flag);
-  require_format(format);
-  // Refuses an existing file before the work.
-  OutputFile file(*output, force, console.out);
-  const OpenedInputs inputs = open_figure_inputs(request, console);
-  const Figure figure = make_figure(request, inputs.inputs);
-  file.stream() << (format == "csv" ? figure_csv(figure) : render_figure(request, figure, format));
-  file.close();
+  const std::string format = figure_format(*output, format_flag);
+  draw_figure(request, *output, format, force, console);
   return kExitDone;
 }
 

@@ -54,7 +54,7 @@ std::string reading(const FigureRequest& request, const std::string& kind) {
        "    image = (mass / run[\"attention/visible\"][:, :1]).T\n"},
       {"norm-gains", "    image = np.log10(np.abs(run[\"norm/ln1/gain\"][:]))  # [layer, dim]\n"},
       {"key-mass",
-       "    score = run[\"attention/key_mass\"][:] / run[\"attention/visible\"][:, None, :]\n"
+       "    score = run[\"attention/key_mass\"][:] / run[\"attention/visible\"][:][:, None]\n"
        "    lines = {\"mean\": score.mean(axis=(0, 1)), \"strongest head\": score.max(axis=(0, "
        "1))}\n"},
       {"logit-gap",

@@ -4,6 +4,7 @@
 #include <QFontDatabase>
 #include <QString>
 #include <QStringList>
+#include <mutex>
 
 #include "core/error.h"
 
@@ -12,6 +13,8 @@ namespace {
 
 // Fonts are forgotten with the application that they were loaded for.
 QString load_family() {
+  static std::mutex mutex;
+  const std::lock_guard lock(mutex);
   static int id = -1;
   QStringList families = QFontDatabase::applicationFontFamilies(id);
   if (families.isEmpty()) {

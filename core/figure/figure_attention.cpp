@@ -124,20 +124,15 @@ Figure attention_figure(const FigureRequest& request, const std::vector<FigureIn
            0,
            {"First token score", fmt::format("{:.3f} (row 0 in)", first_column_mean(map))}});
     figure.panels.push_back(std::move(panel));
-    const std::string source = fmt::format("Map: {}.", snapshot.source_text);
-    if (std::find(sources.begin(), sources.end(), source) == sources.end())
-      sources.push_back(source);
+    const std::string whose = inputs.size() > 1 ? "Map of " + input.name : "Map";
+    sources.push_back(fmt::format("{}: {}.", whose, snapshot.source_text));
     if (has_score && &input == &inputs.back())
-      sources.push_back(
-          fmt::format("First token score: mean over the {} rows shown of the attention to key 0, "
-                      "row 0 included "
-                      "(2601.22966).",
-                      map.rows()));
+      sources.emplace_back(
+          "First token score: mean over the rows shown of the attention to key 0, row 0 included "
+          "(2601.22966).");
   }
   arrange(figure, request, static_cast<int>(inputs.size()));
-  // A head lies between 0 and 1 like its neighbors; an average is smaller.
-  const RangeRequest range = request.kind == "attention-head" ? fixed_range(0, 1) : RangeRequest();
-  color_maps(figure, request, {"Attention probability", range, "viridis", true});
+  color_maps(figure, request, {"Attention probability", {}, "viridis", true});
   for (const std::string& source : sources) add_note(figure, source);
   if (request.removes_sink)
     add_note(figure, "Key 0 is taken away and each row divided by what is left of it.");

@@ -143,9 +143,7 @@ const std::vector<FigureOption>& figure_options() {
       {"--tokens", "N", "only the first N tokens",
        [](R& r, S v) { r.n_tokens = integer_in("--tokens", v, 1, 1 << 24); },
        [](const R& r) { return integer_text(r.n_tokens); }},
-      {"--of", "KIND",
-       "what compare compares: attention-mean, residual-sorted, sink-heads, "
-       "norm-gains",
+      {"--of", "attention-mean|residual-sorted|sink-heads|norm-gains", "what compare compares",
        [](R& r, S v) {
          r.of =
              one_of("--of", v, {"attention-mean", "residual-sorted", "sink-heads", "norm-gains"});

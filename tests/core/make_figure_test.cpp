@@ -129,6 +129,7 @@ TEST_F(MakeFigure, AttentionHeadIsOneOfThem) {
   EXPECT_EQ(map.at(4, 0), 1);
   EXPECT_EQ(map.at(4, 1), 0);
   EXPECT_EQ(figure.panels[0].boxes[0].lines[1], "1.000 (row 0 in)");
+  EXPECT_EQ(figure.colors[0].range.lo, 0);
   EXPECT_EQ(figure.colors[0].range.hi, 1);
   EXPECT_THROW(make({"attention-head", "--layer", "7"}), Error);
 }

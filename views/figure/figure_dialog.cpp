@@ -42,7 +42,8 @@ QStringList choices_of(const FigureOption& option) {
 
 // "--font-pt" as a label: "font pt".
 QString label_of(const FigureOption& option) {
-  return QString::fromUtf8(option.flag).mid(2).replace('-', ' ');
+  const QString name = QString::fromUtf8(option.flag).mid(2).replace('-', ' ');
+  return name == QStringLiteral("of") ? QStringLiteral("compare") : name;
 }
 
 // Kind and preset have a field of their own, runs are among the inputs.
@@ -129,6 +130,11 @@ QWidget* FigureDialog::makeField(const FigureOption& option, const FigureRequest
     box->setChecked(text.has_value());
     connect(box, &QCheckBox::toggled, this, &FigureDialog::changed);
     widget = box;
+  } else if (choices_of(option).isEmpty()) {
+    auto* const line = new QLineEdit(text_of(text.value_or("")));
+    line->setPlaceholderText(QString::fromUtf8(option.placeholder));
+    connect(line, &QLineEdit::textChanged, this, &FigureDialog::changed);
+    widget = line;
   } else {
     auto* const box = new QComboBox;
     box->setEditable(true);
@@ -178,10 +184,12 @@ FigureRequest FigureDialog::request() const {
   for (const auto& [option, widget] : fields_) {
     if (const auto* box = qobject_cast<const QCheckBox*>(widget)) {
       if (box->isChecked()) option->set(request, "");
-    } else if (const auto* combo = qobject_cast<const QComboBox*>(widget)) {
-      const std::string text = combo->currentText().toStdString();
-      if (!text.empty()) option->set(request, text);
+      continue;
     }
+    const auto* const combo = qobject_cast<const QComboBox*>(widget);
+    const auto* const line = qobject_cast<const QLineEdit*>(widget);
+    const QString text = combo != nullptr ? combo->currentText() : line->text();
+    if (!text.isEmpty()) option->set(request, text.toStdString());
   }
   check_request(request);
   return request;

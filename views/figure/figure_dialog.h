@@ -51,7 +51,7 @@ class FigureDialog : public QDialog {
  private:
   struct Field {
     const FigureOption* option;
-    QWidget* widget;  // a check box, or an editable combo box
+    QWidget* widget;  // a check box, a line edit, or an editable combo box where there are choices
   };
   QWidget* makeForm(const FigureRequest& start, const std::vector<std::string>& inputs);
   QWidget* makeField(const FigureOption& option, const FigureRequest& start);

@@ -72,7 +72,7 @@ TEST_F(FigureExportTest, WhatFailsIsShownInTheDialog) {
   request.inputs = {capture_};
   auto* const at_work = new FigureExport(request, request.inputs, nullptr);
   FigureDialog& dialog = at_work->dialog();
-  EXPECT_TRUE(wait_for([&] { return says(dialog, "77"); }));
+  EXPECT_TRUE(wait_for([&] { return says(dialog, "no such layer"); }));
   at_work->save(request, QString::fromStdString(folder_ + "/f.xyz"));
   EXPECT_TRUE(wait_for([&] { return says(dialog, "pdf, svg, png or csv"); }));
   delete &dialog;

@@ -9,6 +9,7 @@
 #include <QComboBox>
 #include <QGuiApplication>
 #include <QLabel>
+#include <QLineEdit>
 #include <QListWidget>
 #include <QPushButton>
 #include <QSignalSpy>
@@ -41,6 +42,7 @@ class FigureDialogTest : public ::testing::Test {
   }
 
   void set(const char* field, const char* value) {
+    if (auto* const line = dialog_->findChild<QLineEdit*>(field)) return line->setText(value);
     auto* const box = dialog_->findChild<QComboBox*>(field);
     ASSERT_NE(box, nullptr) << field;
     box->setCurrentText(value);

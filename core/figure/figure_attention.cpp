@@ -7,7 +7,6 @@
 
 #include "core/figure/attention_panel.h"
 #include "core/figure/figure_parts.h"
-#include "core/number_text.h"
 #include "core/snapshot/thumbnail_snapshot.h"
 
 namespace sinkscope {

@@ -145,11 +145,15 @@ Figure key_mass_figure(const FigureRequest& request, const std::vector<FigureInp
     FigurePanel panel;
     panel.title = panel_title(input, "attention received by each key");
     const bool has_bars = mass.mean.size() <= kMostBars;
-    panel.series = {
-        {"mean over layers and heads",
-         has_bars ? FigureSeries::Style::bars : FigureSeries::Style::line, 0, x, mass.mean},
-        {"strongest head", has_bars ? FigureSeries::Style::dots : FigureSeries::Style::dashed, 1, x,
-         mass.max}};
+    const FigureSeries mean{"mean over layers and heads",
+                            has_bars ? FigureSeries::Style::bars : FigureSeries::Style::line, 0, x,
+                            mass.mean};
+    const FigureSeries strongest{"strongest head",
+                                 has_bars ? FigureSeries::Style::dots : FigureSeries::Style::line,
+                                 1, x, mass.max};
+    // Of two lines the mean comes last: it must not disappear below the other.
+    panel.series = {mean, strongest};
+    if (!has_bars) std::swap(panel.series.front(), panel.series.back());
     panel.x =
         index_axis("Key token", static_cast<int>(x.size()),
                    request.labels_tokens ? facts.input.token_text : std::vector<std::string>());

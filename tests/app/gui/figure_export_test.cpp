@@ -61,7 +61,16 @@ TEST_F(FigureExportTest, ThePreviewArrivesWithItsSize) {
   request.kind = "key-mass";
   request.inputs = {capture_};
   FigureDialog& dialog = (new FigureExport(request, request.inputs, nullptr))->dialog();
+  dialog.show();
   EXPECT_TRUE(wait_for([&] { return says(dialog, "85 × "); }));
+  // White paper with the blue of the bars on it.
+  const QImage picture = picture_of(dialog);
+  keep_picture(picture, "figure-dialog-preview");
+  int n_blue = 0;
+  for (int y = 0; y < picture.height(); ++y)
+    for (int x = picture.width() / 2; x < picture.width(); ++x)
+      n_blue += (picture.pixel(x, y) & 0xFFFFFF) == 0x0072B2 ? 1 : 0;
+  EXPECT_GT(n_blue, 100);
   delete &dialog;
 }
 

@@ -9,6 +9,8 @@
 #include <QPainter>
 #include <QProcess>
 #include <QSvgRenderer>
+#include <cmath>
+#include <limits>
 
 #include "core/draw/colormap.h"
 #include "core/error.h"
@@ -213,6 +215,65 @@ TEST(WriteFigure, MaskedCellsArePaper) {
   const QImage image = image_of_pdf(figure_file(figure, FigureFormat::pdf, {}));
   EXPECT_EQ(image.pixel(5, 0), 0xFFFFFFFFU);
   EXPECT_NE(image.pixel(0, 5), 0xFFFFFFFFU);
+}
+
+TEST(FieldCases, FC75_NanAndInfinitiesAreMarkedApart) {
+  const float inf = std::numeric_limits<float>::infinity();
+  Figure figure = test::plain_map(2, 2);
+  figure.panels[0].maps[0].grid = Grid(2, 2, std::vector<float>{std::nanf(""), inf, -inf, 100});
+  WriteOptions options;
+  options.dpi = 144;
+  const QImage image = figure_image(figure, options);
+  const QRectF plot = lay_out(figure).panels[0].plot;
+  const auto pixel = [&](double x, double y) {
+    return image.pixel(static_cast<int>((plot.left() + x * plot.width()) * 2),
+                       static_cast<int>((plot.top() + y * plot.height()) * 2)) |
+           0xFF000000U;
+  };
+  const Colormap& map = figure.colors[0].map;
+  EXPECT_EQ(pixel(0.05, 0.05), map.nan);
+  EXPECT_EQ(pixel(0.55, 0.05), map.plus_inf);
+  EXPECT_EQ(pixel(0.05, 0.95), map.minus_inf);
+  EXPECT_LT(qGray(pixel(0.25, 0.25)), 60);    // the cross
+  EXPECT_EQ(pixel(0.75, 0.27), 0xFFFFFFFFU);  // a white triangle, tip up
+  EXPECT_EQ(pixel(0.75, 0.75), color_of(100, figure.colors[0].range, map));  // no mark
+}
+
+TEST(WriteFigure, EveryShapeOfMapIsDrawn) {
+  const float nan = std::nanf("");
+  for (const Grid& grid :
+       {Grid(0, 0, std::vector<float>()), Grid(1, 1, std::vector<float>{7}),
+        Grid(3, 2, std::vector<float>(6, 5.0F)), Grid(2, 3, std::vector<float>(6, nan)),
+        Grid(1, 4, std::vector<double>{1e300, -1e300, 1e-310, 0})}) {
+    Figure figure = test::plain_map(2, 2);
+    figure.panels[0].maps[0].grid = grid;
+    figure.colors[0].range = find_range(grid, RangeRequest());
+    for (const FigureFormat format : {FigureFormat::pdf, FigureFormat::svg, FigureFormat::png})
+      EXPECT_GT(figure_file(figure, format, {}).size(), 500u);
+    if (grid.empty()) continue;
+    const QImage image = image_of_pdf(figure_file(figure, FigureFormat::pdf, {}));
+    EXPECT_EQ(image.width(), grid.cols());
+    EXPECT_EQ(image.pixel(0, 0) | 0xFF000000U,
+              color_of(grid.at(0, 0), figure.colors[0].range, figure.colors[0].map));
+  }
+}
+
+TEST(WriteFigure, ADeviatingGainSurvivesOnAPageWithFewerDots) {
+  // 8,192 dimensions on 85 mm: plain reduction would drop the column.
+  Figure figure = test::plain_map(2, 8192);
+  figure.panels[0].height_ratio = 0.3;
+  std::vector<float> gains(2 * 8192, 1.0F);
+  gains[8192 + 5001] = 0.001F;
+  figure.panels[0].maps = {{Grid(2, 8192, gains), 0, true, false}};
+  figure.colors[0].range.lo = 0.01;
+  figure.colors[0].range.hi = 100;
+  figure.colors[0].range.scale = Scale::log;
+  const QImage image = image_of_pdf(figure_file(figure, FigureFormat::pdf, {}));
+  EXPECT_LT(image.width(), 3000);
+  int n_under = 0;
+  for (int x = 0; x < image.width(); ++x)
+    n_under += (image.pixel(x, 1) | 0xFF000000U) == figure.colors[0].map.under ? 1 : 0;
+  EXPECT_EQ(n_under, 1);
 }
 
 TEST(WriteFigure, BarsStandOnTheAxisAndLinesHaveTheirColors) {

@@ -91,32 +91,42 @@ class PoolStack {
     }
   }
 
-  // out [rows.size(), cols.size()]: what each pixel's blocks of `level` join to.
+  // Joins the blocks of one level to pixels, a row of pixels at a time.
   template <class Source>
-  void pool(const Source& source, int level, const PixelEdges& rows, const PixelEdges& cols,
-            T* out) const {
-    const int first = *std::min_element(cols.begin.begin(), cols.begin.end());
-    const int n = *std::max_element(cols.end.begin(), cols.end.end()) - first;
-    if (n <= 0) return;
-    std::vector<T> line(n), buffer(n);
-    for (int i = 0; i < rows.size(); ++i, out += cols.size()) {
-      if (i > 0 && rows.begin[i] == rows.begin[i - 1] && rows.end[i] == rows.end[i - 1]) {
-        std::copy_n(out - cols.size(), cols.size(), out);
-        continue;
+  class Pixels {
+   public:
+    Pixels(const PoolStack& stack, const Source& source, int level, const PixelEdges& rows,
+           const PixelEdges& cols)
+        : stack_(stack), source_(source), level_(level), rows_(rows), cols_(cols) {
+      first_ = *std::min_element(cols.begin.begin(), cols.begin.end());
+      n_ = std::max(0, *std::max_element(cols.end.begin(), cols.end.end()) - first_);
+      line_.resize(n_);
+      buffer_.resize(n_);
+    }
+
+    // out [cols.size()]: what the blocks of each pixel of row i join to.
+    template <class Out>
+    void row(int i, Out* out) {
+      std::fill(line_.begin(), line_.end(), Op::template neutral<T>);
+      for (int r = rows_.begin[i]; r < rows_.end[i] && n_ > 0; ++r) {
+        const T* values = stack_.row(level_, r, first_, n_, source_, buffer_.data());
+        for (int c = 0; c < n_; ++c) line_[c] = Op::join(line_[c], values[c]);
       }
-      std::fill(line.begin(), line.end(), Op::template neutral<T>);
-      for (int r = rows.begin[i]; r < rows.end[i]; ++r) {
-        const T* values = row(level, r, first, n, source, buffer.data());
-        for (int c = 0; c < n; ++c) line[c] = Op::join(line[c], values[c]);
-      }
-      for (int j = 0; j < cols.size(); ++j) {
+      for (int j = 0; j < cols_.size(); ++j) {
         T joined = Op::template neutral<T>;
-        for (int c = cols.begin[j]; c < cols.end[j]; ++c)
-          joined = Op::join(joined, line[c - first]);
-        out[j] = joined;
+        for (int c = cols_.begin[j]; c < cols_.end[j]; ++c)
+          joined = Op::join(joined, line_[c - first_]);
+        out[j] = static_cast<Out>(joined);
       }
     }
-  }
+
+   private:
+    const PoolStack& stack_;
+    const Source& source_;
+    int level_, first_ = 0, n_ = 0;
+    const PixelEdges &rows_, &cols_;
+    std::vector<T> line_, buffer_;
+  };
 
  private:
   template <class Source>

@@ -31,8 +31,11 @@ struct FiniteCells {
       if constexpr (std::is_same_v<T, Stored>)
         if (!any_special && begin == 0 && end == n) return static_cast<const T*>(cells);
       std::fill(buffer, buffer + begin, Op::template neutral<T>);
-      for (int c = begin; c < end; ++c)
-        buffer[c] = cells[c] - cells[c] == 0 ? static_cast<T>(cells[c]) : Op::template neutral<T>;
+      if (any_special)
+        for (int c = begin; c < end; ++c)
+          buffer[c] = cells[c] - cells[c] == 0 ? static_cast<T>(cells[c]) : Op::template neutral<T>;
+      else
+        std::copy(cells + begin, cells + end, buffer + begin);
       std::fill(buffer + end, buffer + n, Op::template neutral<T>);
       return static_cast<const T*>(buffer);
     });
@@ -180,48 +183,103 @@ std::shared_ptr<const Pyramid::Levels> build(const Grid& grid, Reduction reducti
 struct View {
   const Grid& grid;
   const Pyramid::Levels& levels;
+  PixelEdges row_cells, col_cells;
   int level;
-  PixelEdges rows, cols;
-  std::size_t n_pixels;
+  PixelEdges rows, cols;  // of blocks of that level
 
-  template <class T, class Op>
-  void pool_values(const PoolStack<T, Op>& stack, std::vector<double>& out) const {
-    const FiniteCells<T, Op> source{grid, levels.specials.has_value()};
-    if constexpr (std::is_same_v<T, double>) {
-      stack.pool(source, level, rows, cols, out.data());
-    } else {
-      std::vector<T> values(n_pixels);
-      stack.pool(source, level, rows, cols, values.data());
-      std::copy(values.begin(), values.end(), out.begin());
-    }
-  }
-  template <class... Stacks>
-  void pool_values(const std::variant<Stacks...>& stacks, std::vector<double>& out) const {
-    std::visit([&](const auto& stack) { pool_values(stack, out); }, stacks);
+  bool repeats(int i) const {
+    return i > 0 && row_cells.begin[i] == row_cells.begin[i - 1] &&
+           row_cells.end[i] == row_cells.end[i - 1];
   }
 };
 
-void apply_counts(const View& view, PooledCells& cells) {
-  std::vector<std::uint32_t> counts(view.n_pixels);
-  view.levels.counts->pool(FiniteCounts{view.grid}, view.level, view.rows, view.cols,
-                           counts.data());
-  for (std::size_t i = 0; i < counts.size(); ++i)
-    if (counts[i] > 0) cells.values[i] /= counts[i];
+void find_kinds(const View& view, int i, std::vector<CellKind>& kinds) {
+  std::fill(kinds.begin(), kinds.end(), CellKind::masked);
+  for (int r = view.row_cells.begin[i]; r < view.row_cells.end[i]; ++r) {
+    mark_existing(view.grid.span(r), view.col_cells, kinds.data());
+    if (!view.grid.has_spans()) break;
+  }
 }
 
-void apply_specials(const View& view, PooledCells& cells) {
-  std::vector<std::uint8_t> flags(view.n_pixels);
-  view.levels.specials->pool(SpecialFlags{view.grid}, view.level, view.rows, view.cols,
-                             flags.data());
-  for (std::size_t i = 0; i < flags.size(); ++i)
-    if (flags[i] != 0 && cells.kinds[i] == CellKind::finite)
-      cells.kinds[i] = kind_of_flags(flags[i]);
+// Rows of counts and special flags, where the pyramid has them.
+class Extras {
+ public:
+  explicit Extras(const View& view) : counts_source_{view.grid}, flags_source_{view.grid} {
+    const Pyramid::Levels& levels = view.levels;
+    if (levels.counts)
+      counts_.emplace(*levels.counts, counts_source_, view.level, view.rows, view.cols);
+    if (levels.specials)
+      flags_.emplace(*levels.specials, flags_source_, view.level, view.rows, view.cols);
+    count_row_.resize(view.cols.begin.size());
+    flag_row_.resize(view.cols.begin.size());
+  }
+
+  void apply(int i, std::vector<double>& values, std::vector<CellKind>& kinds) {
+    if (counts_) {
+      counts_->row(i, count_row_.data());
+      for (std::size_t j = 0; j < values.size(); ++j)
+        if (count_row_[j] > 0) values[j] /= count_row_[j];
+    }
+    if (!flags_) return;
+    flags_->row(i, flag_row_.data());
+    for (std::size_t j = 0; j < kinds.size(); ++j)
+      if (flag_row_[j] != 0 && kinds[j] == CellKind::finite) kinds[j] = kind_of_flags(flag_row_[j]);
+  }
+
+ private:
+  FiniteCounts counts_source_;
+  SpecialFlags flags_source_;
+  std::optional<PoolStack<std::uint32_t, PoolSum>::Pixels<FiniteCounts>> counts_;
+  std::optional<PoolStack<std::uint8_t, PoolOr>::Pixels<SpecialFlags>> flags_;
+  std::vector<std::uint32_t> count_row_;
+  std::vector<std::uint8_t> flag_row_;
+};
+
+template <class T, class Op>
+void reduce_view(const View& view, const PoolStack<T, Op>& stack,
+                 const std::function<void(const PixelRow&)>& use) {
+  const FiniteCells<T, Op> source{view.grid, view.levels.specials.has_value()};
+  typename PoolStack<T, Op>::template Pixels<FiniteCells<T, Op>> pixels(stack, source, view.level,
+                                                                        view.rows, view.cols);
+  Extras extras(view);
+  const int n = view.cols.size();
+  std::vector<double> values(n);
+  std::vector<CellKind> kinds(n);
+  for (int i = 0; i < view.rows.size(); ++i) {
+    if (!view.repeats(i)) {
+      find_kinds(view, i, kinds);
+      pixels.row(i, values.data());
+      extras.apply(i, values, kinds);
+    }
+    use({i, n, values.data(), kinds.data(), view.repeats(i)});
+  }
+}
+
+template <class... Stacks>
+void reduce_view(const View& view, const std::variant<Stacks...>& stacks,
+                 const std::function<void(const PixelRow&)>& use) {
+  std::visit([&](const auto& stack) { reduce_view(view, stack, use); }, stacks);
 }
 
 }  // namespace
 
 Pyramid::Pyramid(const Grid& grid, Reduction reduction)
     : grid_(grid), reduction_(reduction), levels_(build(grid, reduction)) {}
+
+void Pyramid::reduce_rows(const CellRect& view, int target_rows, int target_cols,
+                          const std::function<void(const PixelRow&)>& use) const {
+  if (target_rows <= 0 || target_cols <= 0 || grid_.empty()) return;
+  if (!(view.height() > 0) || !(view.width() > 0)) return;
+  PixelEdges rows = pixel_edges(view.top, view.bottom, target_rows, grid_.rows());
+  PixelEdges cols = pixel_edges(view.left, view.right, target_cols, grid_.cols());
+  const double finest = std::min(view.height() / target_rows, view.width() / target_cols);
+  int level = 0;
+  while (std::ldexp(1.0, level + 2) <= finest) ++level;
+  const PixelEdges row_blocks = block_edges(rows, level), col_blocks = block_edges(cols, level);
+  const View pixels{grid_, *levels_,   std::move(rows), std::move(cols),
+                    level, row_blocks, col_blocks};
+  reduce_view(pixels, levels_->values, use);
+}
 
 PooledCells Pyramid::reduced(const CellRect& view, int target_rows, int target_cols) const {
   PooledCells cells;
@@ -230,24 +288,12 @@ PooledCells Pyramid::reduced(const CellRect& view, int target_rows, int target_c
   const std::size_t n = static_cast<std::size_t>(cells.rows) * cells.cols;
   cells.values.assign(n, 0);
   cells.kinds.assign(n, CellKind::masked);
-  if (n == 0 || grid_.empty() || !(view.height() > 0) || !(view.width() > 0)) return cells;
-
-  const double row_step = view.height() / cells.rows, col_step = view.width() / cells.cols;
-  cells.pooled = std::max(row_step, col_step) > 1;
-  const PixelEdges rows = pixel_edges(view.top, view.bottom, cells.rows, grid_.rows());
-  const PixelEdges cols = pixel_edges(view.left, view.right, cells.cols, grid_.cols());
-  for (int i = 0; i < cells.rows; ++i)
-    for (int r = rows.begin[i]; r < rows.end[i]; ++r) {
-      mark_existing(grid_.span(r), cols, cells.kinds.data() + std::size_t(i) * cells.cols);
-      if (!grid_.has_spans()) break;
-    }
-
-  int level = 0;
-  while (std::ldexp(1.0, level + 2) <= std::min(row_step, col_step)) ++level;
-  const View pixels{grid_, *levels_, level, block_edges(rows, level), block_edges(cols, level), n};
-  pixels.pool_values(levels_->values, cells.values);
-  if (levels_->counts) apply_counts(pixels, cells);
-  if (levels_->specials) apply_specials(pixels, cells);
+  cells.pooled = n > 0 && (view.height() > cells.rows || view.width() > cells.cols);
+  reduce_rows(view, target_rows, target_cols, [&](const PixelRow& row) {
+    const std::size_t at = static_cast<std::size_t>(row.row) * row.cols;
+    std::copy_n(row.values, row.cols, cells.values.begin() + static_cast<std::ptrdiff_t>(at));
+    std::copy_n(row.kinds, row.cols, cells.kinds.begin() + static_cast<std::ptrdiff_t>(at));
+  });
   return cells;
 }
 

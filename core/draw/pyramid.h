@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string_view>
 #include <vector>
@@ -41,6 +42,14 @@ struct PooledCells {
   }
 };
 
+// One row of such pixels; the pointers are valid during the call.
+struct PixelRow {
+  int row = 0, cols = 0;
+  const double* values = nullptr;   // [cols]
+  const CellKind* kinds = nullptr;  // [cols]
+  bool repeats = false;             // equals the row above it
+};
+
 // A grid with halves, quarters, … of itself, so that any part of it is drawn in time that depends
 // on the pixels and not on the cells. Immutable; a copy shares the levels. Needs a third of the
 // grid's memory.
@@ -58,6 +67,11 @@ class Pyramid {
   // belong to every pixel they touch. Pixels outside the grid are masked.
   PooledCells reduced(const CellRect& view, int target_rows, int target_cols) const;
   PooledCells reduced(int target_rows, int target_cols) const;  // all of it
+
+  // The same, handed to `use` row by row without keeping any: for pictures of many pixels. A row
+  // that repeats the one before it is handed over as such.
+  void reduce_rows(const CellRect& view, int target_rows, int target_cols,
+                   const std::function<void(const PixelRow&)>& use) const;
 
   struct Levels;
 

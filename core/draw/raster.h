@@ -22,4 +22,20 @@ Raster color_cells(const Grid& grid, const ValueRange& range, const Colormap& ma
 // One pixel a pooled cell: what a screen shows.
 Raster color_cells(const PooledCells& cells, const ValueRange& range, const Colormap& map);
 
+// The color of many values under one range, faster than color_of() one by one. Keeps references.
+class CellPainter {
+ public:
+  CellPainter(const ValueRange& range, const Colormap& map);
+  Argb operator()(double value) const;
+  // out [row.cols], masked cells transparent.
+  void paint(const PixelRow& row, Argb* out) const;
+
+ private:
+  const ValueRange& range_;
+  const Colormap& map_;
+  double steps_ = 0;
+  bool is_linear_ = false;
+  std::vector<double> edges_;  // where the color changes, on another scale
+};
+
 }  // namespace sinkscope

@@ -72,7 +72,9 @@ std::pair<double, double> asked_bounds(std::span<const Grid> grids, const RangeR
   switch (request.mode) {
     case RangeMode::percentile: {
       const OrderStatistics order(grids, scale == Scale::log ? Counted::positive : Counted::all);
-      return {order.quantile(0.01), order.quantile(0.99)};
+      const double lo = order.quantile(0.01), hi = order.quantile(0.99);
+      const bool from_zero = scale != Scale::log && extent.lo >= 0 && lo <= hi / 10;
+      return {from_zero ? 0 : lo, hi};
     }
     case RangeMode::mean_sd:
       return extent.lo < extent.hi ? mean_sd_bounds(grids, extent, scale)

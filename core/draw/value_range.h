@@ -38,7 +38,9 @@ struct ValueRange {
 // One range for all grids (what is compared shares it), from their finite cells:
 //   min_max     the smallest and largest value
 //   percentile  the 1st and 99th percentile by nearest rank: the value of rank ⌈p·n⌉, exact, by
-//               histograms of ordered bit patterns (core/draw/order_statistics.h)
+//               histograms of ordered bit patterns (core/draw/order_statistics.h). Where nothing is
+//               negative and the lower one is at most a tenth of the upper one, from 0: what is
+//               close to nothing (probabilities, |x|) is not out of range
 //   mean_sd     mean ± 3 population standard deviations (on a log scale of log x), cut to the
 //               smallest and largest value
 //   fixed       as asked; lo ≥ hi falls back to min_max

@@ -33,11 +33,20 @@ void expect_usable(const ValueRange& range) {
 
 TEST(FindRange, PercentilesAreNearestRanks) {
   std::vector<float> values(1000);
-  std::iota(values.begin(), values.end(), 1.0F);
+  std::iota(values.begin(), values.end(), 1001.0F);
   std::shuffle(values.begin(), values.end(), std::mt19937(3));
   const ValueRange range = find_range(Grid(8, 125, values), {});
-  EXPECT_EQ(range.lo, 10);   // rank ⌈0.01 · 1000⌉
-  EXPECT_EQ(range.hi, 990);  // rank ⌈0.99 · 1000⌉
+  EXPECT_EQ(range.lo, 1010);  // rank ⌈0.01 · 1000⌉
+  EXPECT_EQ(range.hi, 1990);  // rank ⌈0.99 · 1000⌉
+}
+
+TEST(FindRange, ProbabilitiesStartAtZero) {
+  std::vector<float> values(1000);
+  std::iota(values.begin(), values.end(), 1.0F);
+  EXPECT_EQ(find_range(Grid(8, 125, values), {}).lo, 0);
+  EXPECT_EQ(find_range(Grid(8, 125, values), {.scale = Scale::log}).lo, 10);
+  values[3] = -1e-3F;  // with signs both ends are percentiles
+  EXPECT_EQ(find_range(Grid(8, 125, values), {}).lo, 10);
 }
 
 TEST(OrderStatistics, AreThoseOfASortedCopy) {

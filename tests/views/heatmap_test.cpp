@@ -124,8 +124,8 @@ TEST_F(HeatmapTest, FC75_NanIsHatchedAndInfinitiesAreDotted) {
   const auto colors_in = [&](int row, int col) {
     std::vector<QRgb> found;
     const QRectF rect = heatmap_->cellRect(row, col).adjusted(4, 4, -4, -4);
-    for (double y = rect.top(); y < rect.top() + 24; ++y)
-      for (double x = rect.left(); x < rect.left() + 24; ++x) {
+    for (double y = rect.top(); y < rect.top() + 24; y += 0.5)
+      for (double x = rect.left(); x < rect.left() + 24; x += 0.5) {
         const QRgb color = color_at(picture, {x, y});
         if (std::find(found.begin(), found.end(), color) == found.end()) found.push_back(color);
       }

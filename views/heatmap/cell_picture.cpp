@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "views/heatmap/cell_picture.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "core/draw/raster.h"
@@ -9,7 +10,7 @@ namespace sinkscope {
 
 namespace {
 
-constexpr int kHatch = 6, kDots = 4;  // pixels
+constexpr int kHatch = 6, kDots = 5, kDot = 2;  // pixels
 
 Argb darker(Argb color) {
   Argb result = 0xFF;
@@ -20,44 +21,52 @@ Argb darker(Argb color) {
 
 Argb contrasting(Argb color) { return ok_lab(color).l > 0.6 ? 0xFF000000U : 0xFFFFFFFFU; }
 
-void mark_special(const PooledCells& cells, const Colormap& map, Raster& raster) {
-  const Argb line = darker(map.nan);
-  const Argb plus = contrasting(map.plus_inf), minus = contrasting(map.minus_inf);
-  for (int y = 0; y < raster.height; ++y)
-    for (int x = 0; x < raster.width; ++x) {
-      const std::size_t i = static_cast<std::size_t>(y) * raster.width + x;
-      const CellKind kind = cells.kinds[i];
-      if (kind == CellKind::nan && (x + y) % kHatch < 2) raster.pixels[i] = line;
-      if (kind == CellKind::plus_inf && x % kDots == 0 && y % kDots == 0) raster.pixels[i] = plus;
-      if (kind == CellKind::minus_inf && x % kDots == 0 && y % kDots == 0) raster.pixels[i] = minus;
-    }
+// Hatches NaN and dots infinities; a pattern is part of the pixel and not of the cell, so that it
+// is seen at every zoom.
+void mark_special(const PixelRow& row, const Colormap& map, Argb* out) {
+  const int y = row.row;
+  for (int x = 0; x < row.cols; ++x) {
+    const CellKind kind = row.kinds[x];
+    if (kind == CellKind::finite || kind == CellKind::masked) continue;
+    const bool dot = x % kDots < kDot && y % kDots < kDot;
+    if (kind == CellKind::nan && (x + y) % kHatch < 2) out[x] = darker(map.nan);
+    if (kind == CellKind::plus_inf && dot) out[x] = contrasting(map.plus_inf);
+    if (kind == CellKind::minus_inf && dot) out[x] = contrasting(map.minus_inf);
+  }
 }
 
-void color_highlighted(const PooledCells& cells, const Highlight& highlight, Raster& raster) {
-  for (std::size_t i = 0; i < raster.pixels.size(); ++i)
-    if (cells.kinds[i] == CellKind::finite && cells.values[i] > highlight.above)
-      raster.pixels[i] = highlight.color;
+void color_highlighted(const PixelRow& row, const Highlight& highlight, Argb* out) {
+  for (int x = 0; x < row.cols; ++x)
+    if (row.kinds[x] == CellKind::finite && row.values[x] > highlight.above)
+      out[x] = highlight.color;
 }
 
-bool any_special(const PooledCells& cells) {
-  for (const CellKind kind : cells.kinds)
-    if (kind != CellKind::finite && kind != CellKind::masked) return true;
-  return false;
+bool any_special(const PixelRow& row) {
+  return std::any_of(row.kinds, row.kinds + row.cols, [](CellKind kind) {
+    return kind != CellKind::finite && kind != CellKind::masked;
+  });
 }
 
 }  // namespace
 
-CellPicture paint_cells(const HeatmapScene& scene, const ValueRange& range, const Colormap& map,
-                        const CellRect& view, int width, int height) {
-  const PooledCells cells = scene.pyramid.reduced(view, height, width);
-  Raster raster = color_cells(cells, range, map);
-  if (scene.highlight) color_highlighted(cells, *scene.highlight, raster);
-  if (any_special(cells)) mark_special(cells, map, raster);
-  QImage image(width, height, QImage::Format_ARGB32);
-  for (int y = 0; y < height; ++y)
-    std::memcpy(image.scanLine(y), raster.pixels.data() + static_cast<std::size_t>(y) * width,
-                static_cast<std::size_t>(width) * sizeof(Argb));
-  return {image, cells.pooled};
+QImage paint_cells(const HeatmapScene& scene, const ValueRange& range, const Colormap& map,
+                   const CellRect& view, int width, int height) {
+  // Every pixel is opaque or nothing, which is the same premultiplied, and drawn faster.
+  QImage image(width, height, QImage::Format_ARGB32_Premultiplied);
+  if (scene.grid().empty()) image.fill(Qt::transparent);
+  const CellPainter painter(range, map);
+  scene.pyramid.reduce_rows(view, height, width, [&](const PixelRow& row) {
+    auto* out = reinterpret_cast<Argb*>(image.scanLine(row.row));
+    const bool special = any_special(row);
+    if (row.repeats && !special) {
+      std::memcpy(out, image.constScanLine(row.row - 1), static_cast<std::size_t>(width) * 4);
+      return;
+    }
+    painter.paint(row, out);
+    if (scene.highlight) color_highlighted(row, *scene.highlight, out);
+    if (special) mark_special(row, map, out);
+  });
+  return image;
 }
 
 }  // namespace sinkscope

@@ -7,14 +7,9 @@
 
 namespace sinkscope {
 
-struct CellPicture {
-  QImage image;         // ARGB32, width × height device pixels
-  bool pooled = false;  // some pixel stands for several cells
-};
-
 // The cells of `view` on width × height pixels: masked ones transparent, NaN hatched, infinities in
 // the end color with a dotted pattern, highlighted values in their color.
-CellPicture paint_cells(const HeatmapScene& scene, const ValueRange& range, const Colormap& map,
-                        const CellRect& view, int width, int height);
+QImage paint_cells(const HeatmapScene& scene, const ValueRange& range, const Colormap& map,
+                   const CellRect& view, int width, int height);
 
 }  // namespace sinkscope

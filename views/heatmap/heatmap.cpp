@@ -35,11 +35,11 @@ class CellsPlottable : public QCPAbstractPlottable {
     const double ratio = painter->device()->devicePixelRatioF();
     const int width = qRound(area.width() * ratio), height = qRound(area.height() * ratio);
     if (width <= 0 || height <= 0) return;
-    CellPicture picture =
+    QImage picture =
         paint_cells(*heatmap_.scene(), parts_.range, parts_.map, heatmap_.view(), width, height);
-    picture.image.setDevicePixelRatio(ratio);
+    picture.setDevicePixelRatio(ratio);
     painter->setAntialiasing(false);  // which takes back QCustomPlot's shift by half a pixel
-    painter->drawImage(area.topLeft(), picture.image);
+    painter->drawImage(area.topLeft(), picture);
   }
   void drawLegendIcon(QCPPainter*, const QRectF&) const override {}
 

@@ -112,6 +112,9 @@ TEST_F(ColorBarTest, ChoicesAreRequests) {
   combo(1)->setCurrentIndex(2);
   EXPECT_EQ(asked_.back().scale, Scale::symlog);
   EXPECT_EQ(asked_.back().mode, RangeMode::percentile);
+  EXPECT_TRUE(combo(2)->isHidden());  // until it is said what the pictures do
+  bar_->setReduction(Reduction::from_one);
+  EXPECT_FALSE(combo(2)->isHidden());
   QSignalSpy reduction(bar_.get(), &ColorBar::reductionRequested);
   combo(2)->setCurrentIndex(3);
   EXPECT_EQ(reduction.count(), 1);

@@ -289,6 +289,25 @@ TEST_F(HeatmapTest, ANewRangeRecolorsAndWritesItsCounts) {
   EXPECT_EQ(cell(picture_of(*heatmap_), 0, 0), colormap("gray").colors.front());
 }
 
+TEST_F(HeatmapTest, TheReductionIsChosenAndKept) {
+  // 4000 columns of −3, 2, 0, 0, …: a pixel stands for about eight of them.
+  std::vector<float> values(4000);
+  for (int i = 0; i < 4000; i += 4) values[i] = -3;
+  for (int i = 1; i < 4000; i += 4) values[i] = 2;
+  const Grid grid(1, 4000, values);
+  const Colormap map = colormap("viridis");
+  const ValueRange range{-3, 2};
+  EXPECT_EQ(cell(show(scene_of(grid)), 0, 2000), color_of(-3, range, map));
+  EXPECT_EQ(heatmap_->reduction(), Reduction::max_abs);
+  heatmap_->setReduction(Reduction::max);
+  EXPECT_EQ(cell(picture_of(*heatmap_), 0, 2000), color_of(2, range, map));
+  EXPECT_EQ(heatmap_->note(), "max of each pixel");
+  show(scene_of(grid));  // a new scene is shown the same way
+  EXPECT_EQ(heatmap_->note(), "max of each pixel");
+  heatmap_->setReduction(Reduction::mean);
+  EXPECT_LT(color_distance(cell(picture_of(*heatmap_), 0, 2000), color_of(-0.25, range, map)), 0.1);
+}
+
 TEST_F(HeatmapTest, SquareCellsAreSquare) {
   auto scene = scene_of(Grid(10, 20, std::vector<float>(200, 1.0F)));
   scene->square_cells = true;

@@ -120,6 +120,7 @@ ColorBar::ColorBar(QWidget* parent)
   connect(strip_, &ColorStrip::rangeDragged, this, fixed);
   connect(strip_, &ColorStrip::rangeDropped, this, fixed);
   setLock(Lock::hidden);
+  setReduction(std::nullopt);
   setScale({});
 }
 
@@ -141,7 +142,10 @@ void ColorBar::setScale(const ColorBarScale& scale) {
   counts_->setText(counts);
 }
 
-void ColorBar::setReduction(Reduction reduction) { choose(reduction_, reduction); }
+void ColorBar::setReduction(std::optional<Reduction> reduction) {
+  reduction_->setVisible(reduction.has_value());
+  if (reduction) choose(reduction_, *reduction);
+}
 
 void ColorBar::setMarkedValue(double value) { strip_->setMarkedValue(value); }
 

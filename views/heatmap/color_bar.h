@@ -2,6 +2,7 @@
 #pragma once
 
 #include <QWidget>
+#include <optional>
 
 #include "core/draw/pyramid.h"
 #include "core/draw/value_range.h"
@@ -33,7 +34,8 @@ class ColorBar : public QWidget {
   explicit ColorBar(QWidget* parent = nullptr);
 
   void setScale(const ColorBarScale& scale);
-  void setReduction(Reduction reduction);
+  // What the pictures' pixels show; nullopt hides the choice.
+  void setReduction(std::optional<Reduction> reduction);
   void setMarkedValue(double value);
   // Only compared pictures have a lock. `differ`: they are drawn with unequal ranges, which is said
   // in red.

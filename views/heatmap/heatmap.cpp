@@ -132,6 +132,7 @@ void Heatmap::setScene(std::shared_ptr<const HeatmapScene> scene) {
     col_ticks_.clear();
     return;
   }
+  applyReduction();
   parts_->range = scene_->range;
   parts_->map = colormap(scene_->colormap);
   counts_ = QString::fromStdString(scene_->counts);
@@ -157,6 +158,23 @@ void Heatmap::setRange(const ValueRange& range, const QString& counts) {
 void Heatmap::setColormap(const std::string& name) {
   parts_->map = colormap(name);
   refresh();
+}
+
+void Heatmap::applyReduction() {
+  if (!scene_ || !reduction_ || scene_->pyramid.reduction() == *reduction_) return;
+  auto scene = std::make_shared<HeatmapScene>(*scene_);
+  scene->pyramid = Pyramid(scene_->grid(), *reduction_);
+  scene_ = std::move(scene);
+}
+
+void Heatmap::setReduction(Reduction reduction) {
+  reduction_ = reduction;
+  applyReduction();
+  refresh();
+}
+
+Reduction Heatmap::reduction() const {
+  return scene_ ? scene_->pyramid.reduction() : reduction_.value_or(Reduction::max_abs);
 }
 
 QRectF Heatmap::plotArea() const { return QRectF(parts_->rect->rect()).translated(plot_->pos()); }

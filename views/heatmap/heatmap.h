@@ -41,6 +41,11 @@ class Heatmap : public QWidget {
   void setRange(const ValueRange& range, const QString& counts);
   void setColormap(const std::string& name);
 
+  // What a pixel shows that stands for several cells, from now on; until then what the scene
+  // brings. Builds the pyramid anew (tens of milliseconds for 4096²).
+  void setReduction(Reduction reduction);
+  Reduction reduction() const;
+
   // In cells; clamped to the grid. Emits nothing.
   void setView(const CellRect& view);
   CellRect view() const { return view_; }
@@ -79,6 +84,7 @@ class Heatmap : public QWidget {
 
  private:
   void applyPalette();
+  void applyReduction();
   void applyMargins();
   void placeTicks();
   void placeNotes();
@@ -100,6 +106,7 @@ class Heatmap : public QWidget {
   QCustomPlot* plot_;
   std::unique_ptr<HeatmapParts> parts_;
   CellRect view_;
+  std::optional<Reduction> reduction_;  // asked for by setReduction
   std::optional<CellAt> cursor_, selected_, hovered_;
   std::vector<Tick> row_ticks_, col_ticks_;
   QString note_, counts_;

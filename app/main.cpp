@@ -10,17 +10,30 @@
 #include "app/cli/descriptor_buffer.h"
 #include "app/cli/run_cli.h"
 #include "capture/engine.h"
+#ifdef SINKSCOPE_WITH_GUI
+#include "app/gui/window_main.h"
+#endif
+
+namespace {
+
+int run(const std::vector<std::string>& args, [[maybe_unused]] int argc,
+        [[maybe_unused]] char** argv) {
+#ifdef SINKSCOPE_WITH_GUI
+  const auto window = sinkscope::window_request(args);
+  if (window && sinkscope::has_display()) return sinkscope::run_window(argc, argv, *window);
+#endif
+  sinkscope::DescriptorBuffer standard_output(STDOUT_FILENO);
+  std::ostream out(&standard_output);
+  return sinkscope::run_cli(args, std::cin, out, std::cerr);
+}
+
+}  // namespace
 
 int main(int argc, char** argv) {
   std::signal(SIGPIPE, SIG_IGN);
   std::ios::sync_with_stdio(false);
   const std::vector<std::string> args(argv + (argc > 0 ? 1 : 0), argv + argc);
-  int code = 0;
-  {
-    sinkscope::DescriptorBuffer standard_output(STDOUT_FILENO);
-    std::ostream out(&standard_output);
-    code = sinkscope::run_cli(args, std::cin, out, std::cerr);
-  }
+  const int code = run(args, argc, argv);
   // Every file is closed by now. LibTorch would spend another tenth of a second on taking its
   // operator tables apart before the memory goes back to the system anyway.
   if (sinkscope::engine_is_loaded()) {

@@ -15,6 +15,7 @@
 #include "app/cli/run_cli.h"
 #include "app/cli/size_table.h"
 #include "app/cli/verbs.h"
+#include "app/record_capture.h"
 #include "core/capture_reader.h"
 #include "core/error.h"
 
@@ -151,28 +152,18 @@ void require_new(const CaptureFlags& flags) {
                   fmt::format("{}: exists already; --force replaces it", path));
 }
 
-// A recording that failed on the way keeps its whole layers: the message says where.
-std::optional<CaptureSummary> record_or_say(const CaptureFlags& flags, const ModelFiles& model,
-                                            const CaptureRequest& request,
-                                            const CaptureLayout& layout, Console& console) {
-  const auto existing =
-      flags.force ? CaptureWriter::Existing::overwrite : CaptureWriter::Existing::refuse;
-  try {
-    return record_to_file(model, request, layout, *flags.output, existing,
-                          parse_progress_mode(flags.run.progress, console), console);
-  } catch (const Error& error) {
-    const std::string part = *flags.output + ".part";
-    std::error_code ignored;
-    if (error.kind() == ErrorKind::invalid_argument || !std::filesystem::exists(part, ignored))
-      throw;
-    throw Error(error.kind(), fmt::format("{}; whole layers are in {}", error.what(), part));
-  }
-}
-
 int record(const CaptureFlags& flags, const ModelFiles& model, const CaptureRequest& request,
            const CaptureLayout& layout, Console& console) {
   const auto begin = std::chrono::steady_clock::now();
-  const auto summary = record_or_say(flags, model, request, layout, console);
+  const auto existing =
+      flags.force ? CaptureWriter::Existing::overwrite : CaptureWriter::Existing::refuse;
+  const ProgressMode progress = parse_progress_mode(flags.run.progress, console);
+  std::optional<CaptureSummary> summary;
+  try {
+    summary = record_to_file(model, request, layout, *flags.output, existing, progress, console);
+  } catch (const Error& error) {
+    throw with_kept_layers(error, *flags.output);
+  }
   if (!summary) {
     console.note(fmt::format("canceled; whole layers are in {}.part", *flags.output));
     return kExitCanceled;

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "app/cli/engine_job.h"
+#include "app/record_capture.h"
 #include "core/error.h"
 
 namespace sinkscope {
@@ -23,18 +24,12 @@ std::optional<CaptureSummary> record_to_file(const ModelFiles& model, const Capt
                                              const CaptureLayout& layout, const std::string& path,
                                              CaptureWriter::Existing existing, ProgressMode mode,
                                              Console& console) {
-  // The file is made while LibTorch is still loading.
-  const auto writer = CaptureWriter::create(path, layout, existing, [&](Provenance& provenance) {
-    const Engine& engine = load_engine();
-    provenance.device = engine.resolve_device(request.device);
-    provenance.torch = engine.torch_version();
-    provenance.kernel = engine.kernel(request);
-  });
   std::optional<CaptureSummary> summary;
   run_with_progress(
-      [&](JobContext job) { summary = load_engine().capture(model, request, *writer, job); },
+      [&](JobContext job) {
+        summary = record_capture(model, request, layout, path, existing, job);
+      },
       model.spec().n_layers, mode, console);
-  if (summary) writer->finish();
   return summary;
 }
 

@@ -32,6 +32,7 @@ struct ViewOptions {
   std::string residual_hook = "hook_resid_post";
   DimOrder order = DimOrder::sorted;
   std::vector<int> given_order;  // DimOrder::given
+  bool is_corner = false;        // of the residual stream: the first 32 tokens and dimensions
   GainView gain_view = GainView::gain;
   bool operator==(const ViewOptions&) const = default;
 };

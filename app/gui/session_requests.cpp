@@ -10,6 +10,8 @@
 namespace sinkscope {
 namespace {
 
+constexpr int kCornerCells = 32;  // as drawn in 2601.22966
+
 const char* tag_of(Picture picture) {
   switch (picture) {
     case Picture::overview:
@@ -128,6 +130,7 @@ std::optional<ResidualRequest> Session::residualRequest() const {
     request.site = fmt::format("blocks.{}.{}", selection_.cell.layer, options_.residual_hook);
   request.order = options_.order;
   request.given_order = options_.given_order;
+  if (options_.is_corner) request.n_dims = request.n_tokens = kCornerCells;
   return request;
 }
 

@@ -16,17 +16,28 @@ Worker::~Worker() {
   {
     const std::lock_guard lock(mutex_);
     queue_.clear();
-    running_stop_.request_stop();
+    dropRunning();
   }
   thread_.request_stop();
 }
 
-void Worker::submit(const std::string& tag, Job job, Failed failed) {
+void Worker::dropRunning() {
+  running_stop_.request_stop();
+  running_replaced_.request_stop();
+}
+
+void Worker::stop(const std::string& tag) {
   const std::lock_guard lock(mutex_);
   if (running_tag_ == tag) running_stop_.request_stop();
+  std::erase_if(queue_, [&](const Entry& entry) { return entry.tag == tag; });
+}
+
+void Worker::submit(const std::string& tag, Job job, Failed failed) {
+  const std::lock_guard lock(mutex_);
+  if (running_tag_ == tag) dropRunning();
   const auto queued = std::find_if(queue_.begin(), queue_.end(),
                                    [&](const Entry& entry) { return entry.tag == tag; });
-  Entry entry{tag, std::move(job), std::move(failed), {}};
+  Entry entry{tag, std::move(job), std::move(failed), {}, {}};
   if (queued != queue_.end())
     *queued = std::move(entry);
   else
@@ -44,6 +55,7 @@ void Worker::loop(const std::stop_token& quit) {
       queue_.pop_front();
       running_tag_ = entry.tag;
       running_stop_ = entry.stop;
+      running_replaced_ = entry.replaced;
     }
     runEntry(entry);
     const std::lock_guard lock(mutex_);
@@ -66,8 +78,8 @@ void Worker::runEntry(Entry& entry) {
 void Worker::post(const Entry& entry, Deliver deliver) {
   QMetaObject::invokeMethod(
       &receiver_,
-      [stop = entry.stop.get_token(), deliver = std::move(deliver)] {
-        if (!stop.stop_requested()) deliver();
+      [replaced = entry.replaced.get_token(), deliver = std::move(deliver)] {
+        if (!replaced.stop_requested()) deliver();
       },
       Qt::QueuedConnection);
 }

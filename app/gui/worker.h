@@ -33,23 +33,29 @@ class Worker {
   // is delivered. To be called on the receiver's thread.
   void submit(const std::string& tag, Job job, Failed failed);
 
+  // Asks the running job of this tag to stop, or drops the queued one. What the running one returns
+  // then is delivered: it is its answer to being stopped.
+  void stop(const std::string& tag);
+
  private:
   struct Entry {
     std::string tag;
     Job job;
     Failed failed;
-    std::stop_source stop;
+    std::stop_source stop;      // what the job sees
+    std::stop_source replaced;  // its result is not wanted any more
   };
   void loop(const std::stop_token& quit);
   void runEntry(Entry& entry);
   void post(const Entry& entry, Deliver deliver);
+  void dropRunning();  // with the mutex held
 
   QObject& receiver_;
   std::mutex mutex_;
   std::condition_variable_any wake_;
   std::deque<Entry> queue_;
-  std::string running_tag_;  // guarded like the queue
-  std::stop_source running_stop_;
+  std::string running_tag_;  // guarded like the queue, as the next two
+  std::stop_source running_stop_, running_replaced_;
   std::jthread thread_;
 };
 

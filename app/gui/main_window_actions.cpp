@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// Opening, and what leaves the window.
+#include <QApplication>
+#include <QClipboard>
+#include <QDir>
+#include <QFileDialog>
+#include <QFileInfo>
+#include <QMenu>
+#include <QSettings>
+#include <QStandardPaths>
+
+#include "app/gui/capture_form.h"
+#include "app/gui/figure_export.h"
+#include "app/gui/figure_of_panel.h"
+#include "app/gui/main_window.h"
+#include "app/gui/panel_table.h"
+#include "core/figure/figure_python.h"
+
+namespace sinkscope {
+namespace {
+
+constexpr int kMostRecent = 10;
+const QString kRecentKey = QStringLiteral("recent");
+
+// Where captures of the window go: the folder of the user's documents.
+QString captures_folder() {
+  QString folder = QStandardPaths::writableLocation(QStandardPaths::DocumentsLocation);
+  if (folder.isEmpty() || !QFileInfo(folder).isWritable()) folder = QDir::homePath();
+  return folder;
+}
+
+}  // namespace
+
+void MainWindow::open(const QString& path) {
+  if (path.isEmpty()) return;
+  showError({});
+  QSettings settings;
+  QStringList recent = settings.value(kRecentKey).toStringList();
+  const bool is_local = QFileInfo::exists(path);
+  const QString whole = is_local ? QFileInfo(path).absoluteFilePath() : path;
+  recent.removeAll(whole);
+  recent.prepend(whole);
+  settings.setValue(kRecentKey, recent.mid(0, kMostRecent));
+  session_.open(whole);
+}
+
+void MainWindow::prepareForm() {
+  if (session_.model() != nullptr) form_->setModel(session_.model()->files, captures_folder());
+}
+
+void MainWindow::openFile() {
+  open(QFileDialog::getOpenFileName(
+      this, tr("Open a capture or a model"), QString(),
+      tr("Captures and models (*.h5 *.part *.gguf *.safetensors);;All files (*)")));
+}
+
+void MainWindow::openFolder() {
+  open(QFileDialog::getExistingDirectory(this, tr("Open a model folder")));
+}
+
+void MainWindow::fillRecent() {
+  recent_->clear();
+  const QStringList paths = QSettings().value(kRecentKey).toStringList();
+  for (const QString& path : paths) recent_->addAction(path, this, [this, path] { open(path); });
+  recent_->setEnabled(!paths.isEmpty());
+}
+
+void MainWindow::fillMore() {
+  more_->clear();
+  for (const PanelEntry& entry : panel_table()) {
+    const QString obstacle = entry.obstacle(session_);
+    if (obstacle.isEmpty()) continue;
+    more_->addAction(QStringLiteral("%1: %2").arg(tr(entry.title), obstacle))->setEnabled(false);
+  }
+  if (!more_->isEmpty()) more_->addSeparator();
+  more_->addAction(dark_);
+}
+
+void MainWindow::copyValues() {
+  if (panel() != nullptr) QApplication::clipboard()->setText(panel()->valuesAsText());
+}
+
+void MainWindow::copyImage() {
+  if (panel() != nullptr) QApplication::clipboard()->setImage(panel()->grab().toImage());
+}
+
+std::optional<FigureRequest> MainWindow::figureRequest() const {
+  if (panel() == nullptr) return std::nullopt;
+  const ColorScale scale = panel()->colorScale();
+  return figure_of_panel(panel_id_, session_,
+                         scale.grids.empty() ? std::nullopt : std::optional(scale.request));
+}
+
+void MainWindow::copyCommand() {
+  const auto request = figureRequest();
+  if (!request) return showError(tr("This picture has no command that draws it."));
+  QApplication::clipboard()->setText(
+      QString::fromStdString(figure_command(*request, "figure.pdf")));
+}
+
+void MainWindow::copyPython() {
+  const auto request = figureRequest();
+  if (!request) return showError(tr("This picture has no command that draws it."));
+  QApplication::clipboard()->setText(QString::fromStdString(figure_python(*request)));
+}
+
+void MainWindow::exportFigure() {
+  const auto request = figureRequest();
+  if (!request) return showError(tr("This picture cannot be exported as a figure."));
+  auto* exporting = new FigureExport(*request, figure_inputs(session_), this);
+  exporting->dialog().show();
+}
+
+}  // namespace sinkscope

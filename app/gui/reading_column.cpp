@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "app/gui/reading_column.h"
+
+#include <QHBoxLayout>
+#include <QHeaderView>
+#include <QLabel>
+#include <QMenu>
+#include <QScrollArea>
+#include <QTableView>
+#include <QToolButton>
+#include <QVBoxLayout>
+
+#include "views/heatmap/color_bar.h"
+#include "views/theme.h"
+#include "views/widgets/findings_list.h"
+#include "views/widgets/help_button.h"
+
+namespace sinkscope {
+namespace {
+
+QLabel* heading(const QString& text, QWidget* parent) {
+  auto* label = new QLabel(text, parent);
+  QFont bold = label->font();
+  bold.setBold(true);
+  label->setFont(bold);
+  return label;
+}
+
+}  // namespace
+
+ReadingColumn::ReadingColumn(Session& session, QWidget* parent)
+    : QWidget(parent),
+      session_(session),
+      bar_(new ColorBar(this)),
+      cursor_(new QLabel(this)),
+      pin_button_(new QToolButton(this)),
+      findings_(new FindingsList(this)),
+      table_(new QTableView(this)) {
+  build();
+  connect(bar_, &ColorBar::rangeRequested, this, [this](const RangeRequest& request) {
+    if (panel_ != nullptr) panel_->setRangeRequest(request);
+  });
+  connect(findings_, &FindingsList::picked, this, &ReadingColumn::picked);
+  connect(pin_button_, &QToolButton::clicked, this, &ReadingColumn::pin);
+  connect(table_, &QTableView::clicked, this,
+          [this](const QModelIndex& index) { emit picked(pins_.pin(index.row()).cell); });
+  connect(table_, &QTableView::customContextMenuRequested, this, [this](const QPoint& at) {
+    const QModelIndex index = table_->indexAt(at);
+    if (!index.isValid()) return;
+    QMenu menu;
+    if (menu.addAction(tr("Remove pin")) == menu.exec(table_->viewport()->mapToGlobal(at)))
+      pins_.removeRows(index.row(), 1);
+  });
+  connect(&session_, &Session::snapshotChanged, this, [this](Picture picture) {
+    if (picture != Picture::overview) return;
+    const auto snapshot = session_.overview().snapshot;
+    findings_->setFindings(snapshot == nullptr ? std::vector<Finding>() : snapshot->findings);
+  });
+  showReadOut({});
+}
+
+void ReadingColumn::build() {
+  setAutoFillBackground(true);
+  setBackgroundRole(QPalette::Base);
+  cursor_->setMinimumHeight(3 * fontMetrics().lineSpacing() + 4);
+  cursor_->setAlignment(Qt::AlignTop | Qt::AlignLeft);
+  cursor_->setWordWrap(true);
+  cursor_->setTextFormat(Qt::PlainText);
+  pin_button_->setText(tr("Pin"));
+  pin_button_->setToolTip(tr("Keep this cell in the table below (P)"));
+  table_->setModel(&pins_);
+  table_->setFrameShape(QFrame::NoFrame);
+  table_->verticalHeader()->hide();
+  table_->horizontalHeader()->setStretchLastSection(true);
+  table_->horizontalHeader()->setSectionResizeMode(QHeaderView::ResizeToContents);
+  table_->setShowGrid(false);
+  table_->setSelectionBehavior(QAbstractItemView::SelectRows);
+  table_->setContextMenuPolicy(Qt::CustomContextMenu);
+  table_->setMinimumHeight(70);
+
+  auto* inner = new QWidget(this);
+  inner->setBackgroundRole(QPalette::Base);
+  auto* layout = new QVBoxLayout(inner);
+  auto* range = new QHBoxLayout;
+  range->addWidget(heading(tr("Range"), inner), 1);
+  range->addWidget(new HelpButton("color range", inner));
+  layout->addLayout(range);
+  layout->addWidget(bar_);
+  auto* under = new QHBoxLayout;
+  under->addWidget(heading(tr("Under the cursor"), inner), 1);
+  under->addWidget(pin_button_);
+  layout->addLayout(under);
+  layout->addWidget(cursor_);
+  layout->addWidget(heading(tr("Findings"), inner));
+  layout->addWidget(findings_);
+  layout->addWidget(heading(tr("Pinned"), inner));
+  layout->addWidget(table_, 1);
+  auto* scroll = new QScrollArea(this);
+  scroll->setWidget(inner);
+  scroll->setWidgetResizable(true);
+  scroll->setFrameShape(QFrame::NoFrame);
+  scroll->setHorizontalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
+  auto* outer = new QVBoxLayout(this);
+  outer->setContentsMargins(0, 0, 0, 0);
+  outer->addWidget(scroll);
+  setMinimumWidth(230);
+}
+
+void ReadingColumn::setPanel(Panel* panel) {
+  if (panel_ != nullptr) disconnect(panel_, nullptr, this, nullptr);
+  panel_ = panel;
+  showReadOut({});
+  showScale();
+  if (panel_ == nullptr) return;
+  connect(panel_, &Panel::colorScaleChanged, this, &ReadingColumn::showScale);
+  connect(panel_, &Panel::hovered, this, &ReadingColumn::showReadOut);
+  connect(panel_, &Panel::pinAsked, this, [this](const ReadOut& readOut) {
+    last_ = readOut;
+    pin();
+  });
+}
+
+void ReadingColumn::showScale() {
+  const ColorScale scale = panel_ == nullptr ? ColorScale() : panel_->colorScale();
+  bar_->setVisible(!scale.grids.empty());
+  if (scale.grids.empty()) return;
+  bar_->setScale({scale.request, scale.range, scale.colormap.toStdString(),
+                  summarize(scale.grids, scale.range), scale.quantity.toStdString()});
+}
+
+void ReadingColumn::stepRange(int by) {
+  if (panel_ == nullptr) return;
+  panel_->setRangeRequest(ColorBar::cycled(panel_->colorScale().request, by));
+}
+
+void ReadingColumn::showReadOut(const ReadOut& readOut) {
+  if (!readOut.lines.isEmpty()) last_ = readOut;
+  pin_button_->setEnabled(!last_.lines.isEmpty());
+  cursor_->setText(readOut.lines.join(QLatin1Char('\n')));
+}
+
+QString ReadingColumn::cursorText() const { return cursor_->text(); }
+
+void ReadingColumn::pin() {
+  const auto facts = session_.run();
+  if (last_.lines.isEmpty()) return;
+  pins_.add({last_.cell, facts == nullptr ? QString() : QString::fromStdString(facts->name()),
+             last_.place, last_.value});
+}
+
+}  // namespace sinkscope

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace sinkscope {
+
+// What the window was started for.
+struct WindowRequest {
+  std::string path;  // a capture or a model; "" = nothing yet
+  bool operator==(const WindowRequest&) const = default;
+};
+
+// Arguments (without the program's name) that mean the window: none, "view", "view PATH", or "PATH"
+// that is no verb. nullopt = they are the command line's.
+std::optional<WindowRequest> window_request(const std::vector<std::string>& args);
+
+// Whether there is a display to open a window on: DISPLAY or WAYLAND_DISPLAY is set, or
+// QT_QPA_PLATFORM names a platform that people can see.
+bool has_display();
+
+// Runs the window until it is closed; the exit code.
+int run_window(int argc, char** argv, const WindowRequest& request);
+
+}  // namespace sinkscope

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "capture/engine.h"
+#include "core/error.h"
+
+namespace sinkscope {
+
+// Runs the request into a capture file at `path`, which is there and whole afterwards: loads the
+// engine, makes the file meanwhile, records, finishes. On the caller's thread, as long as it takes.
+// Canceled: nullopt. Canceled or failed on the way, the whole layers are in `path`.part. Throws
+// Error: those of CaptureWriter, load_engine and Engine::capture.
+std::optional<CaptureSummary> record_capture(const ModelFiles& model, const CaptureRequest& request,
+                                             const CaptureLayout& layout, const std::string& path,
+                                             CaptureWriter::Existing existing, JobContext job);
+
+// The failure of a recording to `path`, saying where its whole layers are if there are any.
+Error with_kept_layers(const Error& error, const std::string& path);
+
+}  // namespace sinkscope

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// Pictures of every panel, for people to look at: screenshots OUT CAPTURE MODEL [light|dark].
+// Runs offscreen; QT_SCALE_FACTOR=2 gives the 200 % ones.
+#include <QApplication>
+#include <QElapsedTimer>
+#include <QThread>
+#include <functional>
+#include <iostream>
+
+#include "app/gui/main_window.h"
+#include "app/gui/navigation_column.h"
+#include "app/gui/panel_table.h"
+#include "app/gui/reading_column.h"
+#include "views/panels/attention_panel.h"
+#include "views/theme.h"
+
+namespace sinkscope {
+namespace {
+
+bool wait_until(const std::function<bool()>& done) {
+  QElapsedTimer timer;
+  timer.start();
+  while (!done() && timer.elapsed() < 30000) {
+    QApplication::processEvents();
+    QThread::msleep(5);
+  }
+  for (int i = 0; i < 20; ++i) {  // let queued replots and layouts happen
+    QApplication::processEvents();
+    QThread::msleep(5);
+  }
+  return done();
+}
+
+class Shooter {
+ public:
+  Shooter(MainWindow& window, QString folder) : window_(window), folder_(std::move(folder)) {}
+
+  void shoot(const QString& name) {
+    const QString path = folder_ + QLatin1Char('/') + name + QStringLiteral(".png");
+    if (!window_.grab().save(path)) std::cerr << "cannot write " << path.toStdString() << '\n';
+    std::cout << path.toStdString() << '\n';
+  }
+
+  void panels() {
+    Session& session = window_.session();
+    wait_until([&] { return session.overview().snapshot && session.attention().snapshot; });
+    CellRef cell{15, 5, 24, 0, 0, 507};
+    session.select(cell);
+    for (const PanelEntry& entry : panel_table()) {
+      if (!entry.obstacle(session).isEmpty()) continue;
+      window_.showPanel(entry.id);
+      wait_until([&] { return is_there(entry); });
+      shoot(entry.id);
+    }
+    window_.showPanel("attention");
+    auto* attention = dynamic_cast<AttentionPanel*>(window_.panel());
+    if (attention == nullptr) return;
+    AttentionChoice choice = attention->choice();
+    choice.is_grid = true;
+    attention->setChoice(choice);
+    wait_until([&] { return session.thumbnails().snapshot != nullptr; });
+    shoot(QStringLiteral("attention-grid"));
+  }
+
+ private:
+  bool is_there(const PanelEntry& entry) const {
+    const Session& session = window_.session();
+    for (const Picture picture : entry.pictures) {
+      const bool there = picture == Picture::overview     ? session.overview().snapshot != nullptr
+                         : picture == Picture::attention  ? session.attention().snapshot != nullptr
+                         : picture == Picture::thumbnails ? session.thumbnails().snapshot != nullptr
+                         : picture == Picture::residual   ? session.residual().snapshot != nullptr
+                         : picture == Picture::norms      ? session.norms().snapshot != nullptr
+                                                          : session.compared().snapshot != nullptr;
+      if (!there && session.failureOf(picture).isEmpty()) return false;
+    }
+    return true;
+  }
+
+  MainWindow& window_;
+  QString folder_;
+};
+
+}  // namespace
+}  // namespace sinkscope
+
+int main(int argc, char** argv) {
+  using namespace sinkscope;
+  if (argc < 4) {
+    std::cerr << "usage: screenshots OUT CAPTURE MODEL [light|dark]\n";
+    return 2;
+  }
+  qputenv("QT_QPA_PLATFORM", "offscreen");
+  QApplication application(argc, argv);
+  QApplication::setOrganizationName(QStringLiteral("sinkscope-screenshots"));
+  QApplication::setStyle(QStringLiteral("fusion"));
+  QFont font(QStringLiteral("DejaVu Sans"));
+  font.setPointSizeF(9);
+  QApplication::setFont(font);
+  const bool dark = argc > 4 && std::string(argv[4]) == "dark";
+  QApplication::setPalette(theme_palette(dark ? Theme::dark : Theme::light));
+  MainWindow window;
+  window.resize(1280, 800);
+  window.show();
+  Shooter shooter(window, QString::fromLocal8Bit(argv[1]));
+  window.open(QString::fromLocal8Bit(argv[3]));
+  wait_until([&] {
+    return window.session().norms().snapshot != nullptr || !window.errorText().isEmpty();
+  });
+  shooter.shoot(QStringLiteral("model"));
+  window.open(QString::fromLocal8Bit(argv[2]));
+  wait_until([&] { return window.session().run() != nullptr || !window.errorText().isEmpty(); });
+  shooter.panels();
+  return 0;
+}

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#pragma once
+
+#include <memory>
+
+#include "core/draw/pyramid.h"
+#include "core/snapshot/attention_snapshot.h"
+#include "core/snapshot/thumbnail_snapshot.h"
+#include "views/panels/panel.h"
+
+class QComboBox;
+class QLabel;
+class QStackedWidget;
+
+namespace sinkscope {
+
+class Heatmap;
+class KeyMassStrip;
+class ThumbnailGrid;
+
+// Which map the panel asks for.
+struct AttentionChoice {
+  bool is_grid = false;  // thumbnails of all heads instead of one map
+  Combine combine = Combine::single;
+  bool all_layers = false;  // a combined map: over all layers, else over the selected one
+  AttentionView view = AttentionView::raw;
+  AttentionSource source = AttentionSource::automatic;
+  bool operator==(const AttentionChoice&) const = default;
+};
+
+// One attention map with tokens on both axes and the mass of each key below it; or thumbnails of
+// all heads of all layers.
+class AttentionPanel : public Panel {
+  Q_OBJECT
+
+ public:
+  explicit AttentionPanel(QWidget* parent = nullptr);
+
+  // `pyramid` of snapshot->map where it was made off this thread, else it is made here. A failure
+  // is shown in place of the map.
+  void setSnapshot(std::shared_ptr<const AttentionSnapshot> snapshot, Pyramid pyramid = {},
+                   const QString& failure = {});
+  void setThumbnails(std::shared_ptr<const ThumbnailSnapshot> snapshot);
+  void setChoice(const AttentionChoice& choice);  // what the controls show; emits nothing
+  const AttentionChoice& choice() const { return choice_; }
+
+  ColorScale colorScale() const override;
+  void setRangeRequest(const RangeRequest& request) override;
+  QString valuesAsText() const override;
+  void setSelection(const CellRef& selection) override;
+
+  Heatmap& heatmap() { return *heatmap_; }
+  const KeyMassStrip& keyMass() const { return *key_mass_; }
+  const ThumbnailGrid& grid() const { return *grid_; }
+
+ signals:
+  void choiceChanged(const sinkscope::AttentionChoice& choice);
+
+ protected:
+  void resizeEvent(QResizeEvent* event) override;
+  void showEvent(QShowEvent* event) override;
+
+ private:
+  void build();
+  void readControls();
+  void showMap(Pyramid pyramid);
+  void showThumbnailRange();
+  void alignKeyMass();
+  ReadOut readOut(int row, int col) const;
+  ReadOut tileReadOut(int layer_slot, int head) const;
+  std::vector<Grid> thumbnailGrids() const;
+
+  std::shared_ptr<const AttentionSnapshot> snapshot_;
+  std::shared_ptr<const ThumbnailSnapshot> thumbnails_;
+  AttentionChoice choice_;
+  RangeRequest request_;
+  CellRef selection_;
+  Heatmap* heatmap_;
+  KeyMassStrip* key_mass_;
+  ThumbnailGrid* grid_;
+  QStackedWidget* stack_;
+  QComboBox *what_, *view_, *source_;
+  QLabel* source_text_;
+};
+
+}  // namespace sinkscope

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "views/panels/overview_panel.h"
+
+#include <QComboBox>
+#include <QHBoxLayout>
+#include <QLabel>
+#include <QVBoxLayout>
+#include <algorithm>
+#include <cmath>
+
+#include "core/number_text.h"
+#include "core/site_name.h"
+#include "views/heatmap/heatmap.h"
+#include "views/widgets/help_button.h"
+#include "views/widgets/line_plot.h"
+
+namespace sinkscope {
+namespace {
+
+PlotLine curve(const QString& name, const DepthLine& line) {
+  return {name, {line.positions.begin(), line.positions.end()}, line.values};
+}
+
+}  // namespace
+
+OverviewPanel::OverviewPanel(QWidget* parent)
+    : Panel(parent),
+      heatmap_(new Heatmap(this)),
+      kind_(new QComboBox(this)),
+      stream_(new LinePlot(this)),
+      score_(new LinePlot(this)),
+      kurtosis_(new LinePlot(this)) {
+  kind_->addItem(tr("Sink score (Gu)"), static_cast<int>(ScoreKind::gu));
+  kind_->addItem(tr("First-token score, row 0 included"), static_cast<int>(ScoreKind::with_row0));
+  kind_->addItem(tr("First-token score, row 0 excluded"),
+                 static_cast<int>(ScoreKind::without_row0));
+  auto* bar = new QHBoxLayout;
+  bar->addWidget(new QLabel(tr("Map:"), this));
+  bar->addWidget(kind_);
+  bar->addWidget(new HelpButton("sink score", this));
+  bar->addStretch(1);
+  auto* lines = new QHBoxLayout;
+  for (LinePlot* plot : {stream_, score_, kurtosis_}) lines->addWidget(plot);
+  auto* layout = new QVBoxLayout(this);
+  layout->addLayout(bar);
+  layout->addWidget(heatmap_, 3);
+  layout->addLayout(lines, 2);
+  heatmap_->setPlaceholder(tr("No softmax attention is recorded in this capture."));
+
+  connect(kind_, &QComboBox::currentIndexChanged, this, [this] { showMap(); });
+  connect(heatmap_, &Heatmap::cellHovered, this,
+          [this](int row, int col) { emit hovered(readOut(row, col)); });
+  connect(heatmap_, &Heatmap::cellPicked, this, [this](int row, int col) {
+    if (snapshot_ != nullptr) emit picked(readOut(row, col).cell);
+  });
+  connect(score_, &LinePlot::picked, this, [this](double layer) {
+    CellRef cell;
+    cell.layer = static_cast<int>(layer);
+    emit picked(cell);
+  });
+  for (LinePlot* plot : {stream_, kurtosis_})
+    connect(plot, &LinePlot::picked, this, [this](double state) {
+      CellRef cell;
+      cell.layer = std::max(0, static_cast<int>(state) - 1);  // state i+1 is behind block i
+      emit picked(cell);
+    });
+}
+
+ScoreKind OverviewPanel::scoreKind() const {
+  return static_cast<ScoreKind>(kind_->currentData().toInt());
+}
+
+void OverviewPanel::setSnapshot(std::shared_ptr<const OverviewSnapshot> snapshot) {
+  snapshot_ = std::move(snapshot);
+  showMap();
+  showLines();
+}
+
+void OverviewPanel::showMap() {
+  if (snapshot_ == nullptr || grid().empty()) {
+    heatmap_->setScene(nullptr);
+    emit colorScaleChanged();
+    return;
+  }
+  auto scene = std::make_shared<HeatmapScene>();
+  scene->pyramid = Pyramid(grid());
+  scene->range = find_range(grid(), request_);
+  scene->title = describe(scoreKind(), snapshot_->request.options.gu_key);
+  scene->rows.title = "head";
+  scene->cols.title = "layer";
+  scene->cols.indices = snapshot_->layers;
+  heatmap_->setScene(std::move(scene));
+  setSelection(selection_);
+  emit colorScaleChanged();
+}
+
+void OverviewPanel::showLines() {
+  if (snapshot_ == nullptr) {
+    for (LinePlot* plot : {stream_, score_, kurtosis_}) plot->setLines({}, {}, {});
+    return;
+  }
+  const QString state = tr("block state");
+  stream_->setLines(
+      tr("Residual stream over depth"), state,
+      {curve(tr("max |x|"), snapshot_->max_abs), curve(tr("median |x|"), snapshot_->median_abs)});
+  score_->setLines(tr("Sink score over depth"), tr("layer"),
+                   {curve(tr("mean head"), snapshot_->mean_score),
+                    curve(tr("largest head"), snapshot_->max_score)});
+  const QString flavor = QString::fromStdString(snapshot_->kurtosis.name);
+  kurtosis_->setLines(flavor.isEmpty() ? tr("Kurtosis") : flavor.at(0).toUpper() + flavor.mid(1),
+                      state, {curve(flavor, snapshot_->kurtosis)});
+}
+
+ColorScale OverviewPanel::colorScale() const {
+  if (snapshot_ == nullptr || grid().empty()) return {};
+  return {{grid()},
+          request_,
+          find_range(grid(), request_),
+          QStringLiteral("viridis"),
+          tr("sink score")};
+}
+
+void OverviewPanel::setRangeRequest(const RangeRequest& request) {
+  request_ = request;
+  showMap();
+}
+
+void OverviewPanel::setSelection(const CellRef& selection) {
+  selection_ = selection;
+  if (snapshot_ == nullptr) return;
+  const auto& layers = snapshot_->layers;
+  const auto at = std::find(layers.begin(), layers.end(), selection.layer);
+  const bool is_there = at != layers.end() && selection.head >= 0;
+  heatmap_->setSelectedCell(
+      is_there ? std::optional(CellAt{selection.head, static_cast<int>(at - layers.begin())})
+               : std::nullopt);
+  score_->setMark(selection.layer);
+  for (LinePlot* plot : {stream_, kurtosis_})
+    plot->setMark(selection.layer < 0 ? std::nan("") : selection.layer + 1);
+}
+
+ReadOut OverviewPanel::readOut(int row, int col) const {
+  ReadOut out;
+  if (snapshot_ == nullptr || row < 0 || col < 0) return out;
+  out.cell.layer = snapshot_->layers[static_cast<std::size_t>(col)];
+  out.cell.head = row;
+  const QString layer =
+      QString::fromStdString(layer_label(out.cell.layer, snapshot_->facts.model.n_layers));
+  out.value = QString::fromStdString(readable(grid().at(row, col)));
+  out.place = tr("L%1H%2 · %3").arg(out.cell.layer).arg(row).arg(kind_->currentText());
+  out.lines = {layer, tr("head %1").arg(row), out.value};
+  return out;
+}
+
+QString OverviewPanel::valuesAsText() const {
+  if (snapshot_ == nullptr) return {};
+  QString text = QStringLiteral("head");
+  for (const int layer : snapshot_->layers) text += QStringLiteral("\tL%1").arg(layer);
+  text += QLatin1Char('\n');
+  for (int row = 0; row < grid().rows(); ++row) {
+    text += QString::number(row);
+    for (int col = 0; col < grid().cols(); ++col)
+      text += QLatin1Char('\t') + QString::fromStdString(csv_number(grid().at(row, col)));
+    text += QLatin1Char('\n');
+  }
+  return text;
+}
+
+}  // namespace sinkscope

@@ -80,6 +80,7 @@ class KnownValues {
     if (member.rest == "layers") return integers(norm->layers);
     if (member.rest == "gain") return all(ElementType::f32, norm->gain.data());
     if (member.rest == "gain_raw") return all(ElementType::f32, norm->gain_raw.data());
+    if (member.rest == "pre_gain") return all(ElementType::f32, norm->pre_gain.data());
     if (member.rest == "bias") return all(ElementType::f32, norm->bias.data());
   }
 

@@ -193,7 +193,10 @@ std::vector<DatasetSpec> datasets_of(const CaptureLayout& layout, int run) {
     check_norm(norm);
     if (!is_first) continue;
     list.add("norm/*/", norm.role, {{"N", n_of(norm.layers)}, {"C", norm.width}},
-             [&](std::string_view path) { return path != "bias" || !norm.bias.empty(); });
+             [&](std::string_view path) {
+               if (path == "pre_gain") return !norm.pre_gain.empty();
+               return path != "bias" || !norm.bias.empty();
+             });
   }
   for (const StatsSite& site : layout.sites) add_stats(list, site);
   for (const TapRecord& tap : layout.taps) add_tap(list, tap, seq_len);

@@ -42,6 +42,7 @@ struct NormFacts {
   std::vector<int> layers;  // [N] block indices, -1 = after the last block
   int width = 0;
   std::vector<float> gain, gain_raw, bias;
+  std::vector<float> pre_gain;  // [N, width] or empty: the norm reads pre_gain ⊙ x
 };
 
 // A site whose streamed statistics are kept: hook name without "blocks.N.", its layers, its width.

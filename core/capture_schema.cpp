@@ -48,6 +48,7 @@ constexpr DatasetRule kRules[] = {
     {"norm/*/gain", kF32, "N,C", "effective gain", ""},
     {"norm/*/gain_raw", kF32, "N,C", "stored gain", ""},
     {"norm/*/bias", kF32, "N,C", "bias", ""},
+    {"norm/*/pre_gain", kF32, "N,C", "gain in front of the norm", ""},
     {"stats/*/layers", kI32, "N", "block", ""},
     {"stats/*/median_abs", kF64, "N", "median |x|", ""},
     {"stats/*/dim_first/count", kF64, "N,D_s", "finite values", ""},

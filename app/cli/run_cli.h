@@ -9,6 +9,7 @@ namespace sinkscope {
 
 // Exit codes of the program (besides what a verb returns for "a check said no": 1).
 inline constexpr int kExitDone = 0;
+inline constexpr int kExitCheck = 1;  // a check said no
 inline constexpr int kExitUsage = 2;
 inline constexpr int kExitCorrupt = 3;
 inline constexpr int kExitUnsupported = 4;

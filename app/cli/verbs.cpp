@@ -16,6 +16,8 @@ const std::vector<Verb>& verbs() {
       {"probe", "MODEL --dims auto|507", "what each kind of norm does with a dimension", run_probe},
       {"whatif", "MODEL --edit E … -o RUN.h5", "run with edits: before, after, KL and loss",
        run_whatif},
+      {"absorb", "MODEL -o DIR", "outliers into a gain before each norm, lossless, self-checked",
+       run_absorb},
       {"dump", "RUN.h5 HOOK -o F.npy", "one recorded array by its hook name", run_dump},
       {"figure", "KIND INPUT… -o F.pdf", "a figure for a paper: pdf, svg, png, csv", run_figure},
   };

@@ -53,6 +53,12 @@ const char* to_string(Role role) {
       return "down_bias";
     case Role::ln2_post:
       return "ln2_post";
+    case Role::ln1_pre:
+      return "ln1_pre";
+    case Role::ln2_pre:
+      return "ln2_pre";
+    case Role::ln_final_pre:
+      return "ln_final_pre";
   }
   return "?";
 }

@@ -40,6 +40,7 @@ struct ArchSpec {
   double norm_eps = 1e-5;
   double norm_offset = 0;  // effective gain = stored weight + offset (1 for zero-centered norms)
   QkNorm qk_norm = QkNorm::none;
+  bool pre_affine = false;  // norms read gain₁ ⊙ x (PreAffine, 2601.22966)
   bool qkv_bias = false, o_bias = false, mlp_bias = false;
   double attention_scale = 0;  // scores = q·k · this; head_dim^-1/2 for the Llama family
   RopeSpec rope;
@@ -59,6 +60,7 @@ enum class Role {
   embed, unembed, ln_final, rope_divisors,
   ln1, q, k, v, o, q_bias, k_bias, v_bias, o_bias, q_norm, k_norm, ln1_post,
   ln2, gate, up, down, gate_bias, up_bias, down_bias, ln2_post,
+  ln1_pre, ln2_pre, ln_final_pre,  // PreAffine gains in front of a norm
 };
 inline constexpr int kNoLayer = -1;
 

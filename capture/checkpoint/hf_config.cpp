@@ -98,6 +98,7 @@ void parse_norms(const JsonKeys& keys, HfConfig& out) {
     spec.norm_eps = keys.number(name).value_or(spec.norm_eps);
   if (!(spec.norm_eps >= 0))
     out.obstacles.push_back(fmt::format("the norms' epsilon is {}", spec.norm_eps));
+  spec.pre_affine = keys.boolean("pre_affine").value_or(false);
   const int offset = norm_offset_of(spec.architecture);
   spec.norm_offset = std::max(offset, 0);
   if (offset < 0) {

@@ -56,6 +56,12 @@ const char* suffix_of(Role role) {
       return "mlp.up_proj.bias";
     case Role::down_bias:
       return "mlp.down_proj.bias";
+    case Role::ln1_pre:
+      return "input_layernorm.pre_affine";
+    case Role::ln2_pre:
+      return "post_attention_layernorm.pre_affine";
+    case Role::ln_final_pre:
+      return "norm.pre_affine";
   }
   return "";
 }
@@ -72,6 +78,7 @@ std::vector<Role> layer_roles(const ArchSpec& spec) {
   if (spec.o_bias) roles.push_back(Role::o_bias);
   if (spec.qk_norm == QkNorm::per_head) roles.insert(roles.end(), {Role::q_norm, Role::k_norm});
   roles.insert(roles.end(), {Role::ln2, Role::gate, Role::up, Role::down});
+  if (spec.pre_affine) roles.insert(roles.end(), {Role::ln1_pre, Role::ln2_pre});
   if (spec.mlp_bias) roles.insert(roles.end(), {Role::gate_bias, Role::up_bias, Role::down_bias});
   return roles;
 }
@@ -94,6 +101,9 @@ ExpectedShape expected_shape(Role role, const ArchSpec& spec) {
     case Role::ln2:
     case Role::ln1_post:
     case Role::ln2_post:
+    case Role::ln1_pre:
+    case Role::ln2_pre:
+    case Role::ln_final_pre:
     case Role::o_bias:
     case Role::down_bias:
       return {{d_model}, model};

@@ -55,6 +55,7 @@ class Assignment {
     finish_spec();
     fill_head();
     fill(Role::ln_final, kNoLayer);
+    if (spec_.pre_affine) fill(Role::ln_final_pre, kNoLayer);
     const std::vector<Role> roles = layer_roles(spec_);
     for (int layer = 0; layer < n_layers; ++layer) {
       for (const Role role : roles) fill(role, layer);

@@ -31,6 +31,15 @@ void append(const ModelFiles& model, Role role, int layer, NamedNorms& norms,
   }
 }
 
+// All layers have them or none: a spec promises them as a whole.
+void append_pre_gains(const ModelFiles& model, Role role, NormFacts& facts) {
+  for (const int layer : facts.layers) {
+    if (!model.has(role, layer)) return;
+    const std::vector<float> gain = model.read_vector(role, layer);
+    facts.pre_gain.insert(facts.pre_gain.end(), gain.begin(), gain.end());
+  }
+}
+
 }  // namespace
 
 ModelNorms read_norms(const ModelFiles& model) {
@@ -41,6 +50,9 @@ ModelNorms read_norms(const ModelFiles& model) {
                                                             {Role::q_norm, "q_norm"},
                                                             {Role::k_norm, "k_norm"},
                                                             {Role::ln_final, "ln_final"}};
+  static constexpr std::pair<Role, Role> kPreRoles[] = {{Role::ln1, Role::ln1_pre},
+                                                        {Role::ln2, Role::ln2_pre},
+                                                        {Role::ln_final, Role::ln_final_pre}};
   const ArchSpec& spec = model.spec();
   ModelNorms result;
   for (const auto& [role, name] : kRoles) {
@@ -52,6 +64,8 @@ ModelNorms read_norms(const ModelFiles& model) {
     const bool is_final = role == Role::ln_final;
     for (int layer = is_final ? kNoLayer : 0; layer < (is_final ? 0 : spec.n_layers); ++layer)
       if (model.has(role, layer)) append(model, role, layer, norms, result.unread);
+    for (const auto& [of, pre] : kPreRoles)
+      if (of == role) append_pre_gains(model, pre, norms.facts);
     if (!norms.facts.layers.empty()) result.roles.push_back(std::move(norms));
   }
   return result;

@@ -52,6 +52,10 @@ at::Tensor Interventions::on_activation(int /*layer*/, const at::Tensor& gate) {
   return at::silu(gate);
 }
 
+at::Tensor norm_input(const at::Tensor& x, const at::Tensor& pre_gain) {
+  return pre_gain.defined() ? (x * pre_gain).to(x.scalar_type()) : x;
+}
+
 at::Tensor residual_state(const BlockPass& pass, Site site, const at::Tensor& x) {
   const at::Tensor state = pass.edits.on_residual(site, pass.layer, x);
   pass.listener.on_tap(site, pass.layer, state);
@@ -61,7 +65,9 @@ at::Tensor residual_state(const BlockPass& pass, Site site, const at::Tensor& x)
 at::Tensor attention_half(const BlockPass& pass, const at::Tensor& x) {
   const auto& [spec, w, layer, rotary, listener, edits] = pass;
   const int H = spec.n_heads, G = spec.n_kv_heads, d = spec.head_dim;
-  const at::Tensor n1 = edits.on_norm(Role::ln1, layer, x, w.ln1, spec.norm_eps);
+  const at::Tensor seen = norm_input(x, w.ln1_pre);
+  if (w.ln1_pre.defined()) listener.on_norm_input(Role::ln1, layer, seen);
+  const at::Tensor n1 = edits.on_norm(Role::ln1, layer, seen, w.ln1, spec.norm_eps);
   listener.on_tap(Site::ln1_out, layer, n1);
 
   const at::Tensor qkv = linear_layer(n1, w.qkv, w.qkv_bias);
@@ -95,7 +101,9 @@ at::Tensor attention_half(const BlockPass& pass, const at::Tensor& x) {
 
 at::Tensor mlp_half(const BlockPass& pass, const at::Tensor& mid) {
   const auto& [spec, w, layer, rotary, listener, edits] = pass;
-  const at::Tensor n2 = edits.on_norm(Role::ln2, layer, mid, w.ln2, spec.norm_eps);
+  const at::Tensor seen = norm_input(mid, w.ln2_pre);
+  if (w.ln2_pre.defined()) listener.on_norm_input(Role::ln2, layer, seen);
+  const at::Tensor n2 = edits.on_norm(Role::ln2, layer, seen, w.ln2, spec.norm_eps);
   listener.on_tap(Site::ln2_out, layer, n2);
   const at::Tensor gate_up = linear_layer(n2, w.gate_up, w.gate_up_bias);
   const at::Tensor gate = gate_up.narrow(-1, 0, spec.d_mlp);

@@ -24,6 +24,8 @@ class TapListener {
   // Attention of one block: the listener runs `call` through the body of its choice, keeping the
   // statistics it wants, and returns z [T, H, d]; undefined = canceled.
   virtual at::Tensor on_attention(int layer, const AttentionCall& call) = 0;
+  // What a norm reads, where that is not the residual state itself (PreAffine).
+  virtual void on_norm_input(Role /*role*/, int /*layer*/, const at::Tensor& /*x*/) {}
 };
 
 // cos of every position, [T, 1, rotary_dim], its halves equal, and sin with the sign of rotate-half:
@@ -52,6 +54,9 @@ struct BlockPass {
 // Out of place, no decision about gradients. Undefined = canceled.
 at::Tensor attention_half(const BlockPass& pass, const at::Tensor& x);
 at::Tensor mlp_half(const BlockPass& pass, const at::Tensor& mid);
+
+// What a norm reads: gain₁ ⊙ x, or x itself where there is no such gain.
+at::Tensor norm_input(const at::Tensor& x, const at::Tensor& pre_gain);
 
 // A residual state as the rest of the model sees it: edited, then tapped.
 at::Tensor residual_state(const BlockPass& pass, Site site, const at::Tensor& x);

@@ -62,6 +62,11 @@ class LayerReader {
     return place(host, at::kFloat);
   }
 
+  at::Tensor plain(Role role) {
+    if (!model_.has(role, layer_)) return {};
+    return place(at::tensor(model_.read_vector(role, layer_), at::kFloat), at::kFloat);
+  }
+
   std::int64_t n_bytes() const { return n_bytes_; }
 
  private:
@@ -120,6 +125,8 @@ std::shared_ptr<const LayerWeights> WeightStore::read(int layer) {
   auto w = std::make_shared<LayerWeights>();
   w->ln1 = from.gain(Role::ln1);
   w->ln2 = from.gain(Role::ln2);
+  w->ln1_pre = from.plain(Role::ln1_pre);
+  w->ln2_pre = from.plain(Role::ln2_pre);
   w->q_norm = from.gain(Role::q_norm);
   w->k_norm = from.gain(Role::k_norm);
   w->qkv = from.matrix({Role::q, Role::k, Role::v});

@@ -17,6 +17,7 @@ namespace sinkscope {
 // tensors. q, k and v lie in one matrix, gate and up in another: one product each.
 struct LayerWeights {
   at::Tensor ln1, ln2;          // [D] effective gains, float32
+  at::Tensor ln1_pre, ln2_pre;  // [D] what the norms' inputs are multiplied by, float32
   at::Tensor qkv, qkv_bias;     // [(H + 2G)·d, D] rows q, then k, then v; [(H + 2G)·d]
   at::Tensor q_norm, k_norm;    // [d] effective gains, float32
   at::Tensor o, o_bias;         // [D, H·d]

@@ -26,6 +26,9 @@ ModelPass::ModelPass(const ModelFiles& model, at::Device device, at::ScalarType 
   if (spec_.has_head) head_rows_.emplace(model, device, dtype);
   final_gain_ =
       at::tensor(model.norm_gain(Role::ln_final, kNoLayer).effective, at::kFloat).to(device);
+  if (spec_.pre_affine)
+    final_pre_gain_ =
+        at::tensor(model.read_vector(Role::ln_final_pre, kNoLayer), at::kFloat).to(device);
   if (spec_.rope.has_divisors) divisors_ = model.read_vector(Role::rope_divisors, kNoLayer);
 }
 
@@ -44,8 +47,9 @@ Lane ModelPass::start(const std::vector<int>& token_ids, std::unique_ptr<TapList
 }
 
 void ModelPass::prepare_norm(const std::vector<Lane>& lanes, Role role, int layer,
-                             const at::Tensor& gain) {
-  for_what_ifs(lanes, [&](WhatIfPass& what_if, const std::vector<at::Tensor>& streams) {
+                             const at::Tensor& gain, const at::Tensor& pre_gain) {
+  for_what_ifs(lanes, [&](WhatIfPass& what_if, std::vector<at::Tensor> streams) {
+    for (at::Tensor& x : streams) x = norm_input(x, pre_gain);
     what_if.prepare_norm(role, layer, streams, gain, spec_.norm_eps);
   });
 }
@@ -71,7 +75,7 @@ bool ModelPass::run_blocks(std::vector<Lane>& lanes, JobContext job,
       residual_states(lanes, Site::resid_pre, *w, layer);
     else
       for (Lane& lane : lanes) lane.listener->on_tap(Site::resid_pre, layer, lane.stream);
-    prepare_norm(lanes, Role::ln1, layer, w->ln1);
+    prepare_norm(lanes, Role::ln1, layer, w->ln1, w->ln1_pre);
     for (Lane& lane : lanes) {
       if (job.stop.stop_requested()) return false;
       lane.stream =
@@ -79,7 +83,7 @@ bool ModelPass::run_blocks(std::vector<Lane>& lanes, JobContext job,
       if (!lane.stream.defined()) return false;
     }
     residual_states(lanes, Site::resid_mid, *w, layer);
-    prepare_norm(lanes, Role::ln2, layer, w->ln2);
+    prepare_norm(lanes, Role::ln2, layer, w->ln2, w->ln2_pre);
     for (Lane& lane : lanes) {
       if (job.stop.stop_requested()) return false;
       lane.stream =
@@ -93,11 +97,13 @@ bool ModelPass::run_blocks(std::vector<Lane>& lanes, JobContext job,
 }
 
 std::vector<at::Tensor> ModelPass::final_norms(std::vector<Lane>& lanes) {
-  prepare_norm(lanes, Role::ln_final, kNoLayer, final_gain_);
+  prepare_norm(lanes, Role::ln_final, kNoLayer, final_gain_, final_pre_gain_);
   std::vector<at::Tensor> normed;
   for (Lane& lane : lanes) {
+    const at::Tensor seen = norm_input(lane.stream, final_pre_gain_);
+    if (final_pre_gain_.defined()) lane.listener->on_norm_input(Role::ln_final, kNoLayer, seen);
     const at::Tensor y =
-        lane.edits->on_norm(Role::ln_final, kNoLayer, lane.stream, final_gain_, spec_.norm_eps);
+        lane.edits->on_norm(Role::ln_final, kNoLayer, seen, final_gain_, spec_.norm_eps);
     lane.listener->on_tap(Site::ln_final_out, kNoLayer, y);
     lane.stream = at::Tensor();
     normed.push_back(y[0]);

@@ -56,7 +56,8 @@ class ModelPass {
   std::int64_t layer_work() const { return layer_work_; }
 
  private:
-  void prepare_norm(const std::vector<Lane>& lanes, Role role, int layer, const at::Tensor& gain);
+  void prepare_norm(const std::vector<Lane>& lanes, Role role, int layer, const at::Tensor& gain,
+                    const at::Tensor& pre_gain);
   void residual_states(std::vector<Lane>& lanes, Site site, const LayerWeights& w, int layer);
 
   const ModelFiles& model_;
@@ -65,7 +66,7 @@ class ModelPass {
   at::ScalarType dtype_;
   WeightStore weights_;
   std::optional<HeadRows> head_rows_;
-  at::Tensor final_gain_;
+  at::Tensor final_gain_, final_pre_gain_;
   std::vector<float> divisors_;
   std::int64_t layer_work_ = 0;
 };

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "capture/checkpoint/absorb.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "capture/checkpoint/hf_names.h"
+#include "capture/checkpoint/safetensors_writer.h"
+#include "core/error.h"
+
+namespace sinkscope {
+namespace {
+
+namespace fs = std::filesystem;
+
+Role pre_role(Role norm) {
+  return norm == Role::ln1 ? Role::ln1_pre : norm == Role::ln2 ? Role::ln2_pre : Role::ln_final_pre;
+}
+
+class Writer {
+ public:
+  Writer(const ModelFiles& model, const Absorption& absorption)
+      : model_(model), spec_(model.spec()), absorption_(absorption) {}
+
+  std::vector<TensorToWrite> tensors() {
+    add(Role::embed, kNoLayer, Part::columns);
+    for (int layer = 0; layer < spec_.n_layers; ++layer) {
+      for (Role role : layer_roles(spec_)) {
+        if (role == Role::ln1_pre || role == Role::ln2_pre) continue;
+        const bool writes = role == Role::o || role == Role::down || role == Role::o_bias ||
+                            role == Role::down_bias;
+        add(role, layer, writes ? Part::rows : Part::none);
+        if (role == Role::ln1 || role == Role::ln2) add_pre_gain(role, layer);
+      }
+    }
+    add(Role::ln_final, kNoLayer, spec_.tied ? Part::gain : Part::none);
+    add_pre_gain(Role::ln_final, kNoLayer);
+    if (spec_.has_head && !spec_.tied) add(Role::unembed, kNoLayer, Part::none);
+    return std::move(tensors_);
+  }
+
+ private:
+  // What of a tensor belongs to a dimension of the stream: divided in columns and rows, multiplied
+  // in a gain.
+  enum class Part { none, columns, rows, gain };
+
+  static std::string name(Role role, int layer) {
+    const std::string own = hf_name(role, layer);
+    return role == Role::unembed ? own : "model." + own;
+  }
+
+  void add(Role role, int layer, Part part) {
+    if (!model_.has(role, layer)) return;
+    const std::int64_t rows = model_.rows(role, layer), cols = model_.cols(role, layer);
+    TensorToWrite tensor;
+    tensor.name = name(role, layer);
+    tensor.shape = expected_shape(role, spec_).shape;
+    tensor.fill = [this, role, layer, part, cols, is_vector = tensor.shape.size() < 2, rows](
+                      std::int64_t begin, std::int64_t end, float* out) {
+      model_.read_rows(role, layer, begin, is_vector ? rows : end, out);
+      for (std::size_t i = 0; i < absorption_.dims.size(); ++i) {
+        const std::int64_t j = absorption_.dims[i];
+        const auto k = static_cast<float>(absorption_.factors[i]);
+        if (part == Part::columns)
+          for (std::int64_t r = 0; r < end - begin; ++r) out[r * cols + j] /= k;
+        if (part == Part::gain) out[j] *= k;
+        if (part != Part::rows) continue;
+        if (is_vector)
+          out[j] /= k;
+        else if (begin <= j && j < end)
+          std::for_each(out + (j - begin) * cols, out + (j - begin + 1) * cols,
+                        [k](float& w) { w /= k; });
+      }
+    };
+    tensors_.push_back(std::move(tensor));
+  }
+
+  void add_pre_gain(Role norm, int layer) {
+    TensorToWrite tensor;
+    tensor.name = name(pre_role(norm), layer);
+    tensor.shape = {spec_.d_model};
+    tensor.fill = [this, role = pre_role(norm), layer](std::int64_t, std::int64_t, float* out) {
+      std::fill_n(out, spec_.d_model, 1.0f);
+      if (model_.has(role, layer)) model_.read_rows(role, layer, 0, 1, out);
+      for (std::size_t i = 0; i < absorption_.dims.size(); ++i)
+        out[absorption_.dims[i]] *= static_cast<float>(absorption_.factors[i]);
+    };
+    tensors_.push_back(std::move(tensor));
+  }
+
+  const ModelFiles& model_;
+  const ArchSpec& spec_;
+  const Absorption& absorption_;
+  std::vector<TensorToWrite> tensors_;
+};
+
+// A Hugging Face config of a GGUF's model.
+nlohmann::ordered_json config_of(const ArchSpec& spec) {
+  if (spec.rope.has_divisors || spec.rope.scaling != RopeScaling::none)
+    throw Error(ErrorKind::unsupported,
+                "absorb: scaled rotary positions of a GGUF file cannot be written to a "
+                "config.json yet; take the model's Hugging Face folder");
+  const bool is_windowed =
+      std::any_of(spec.window.begin(), spec.window.end(), [](int w) { return w > 0; });
+  nlohmann::ordered_json config = {{"model_type", spec.architecture},
+                                   {"hidden_size", spec.d_model},
+                                   {"intermediate_size", spec.d_mlp},
+                                   {"num_hidden_layers", spec.n_layers},
+                                   {"num_attention_heads", spec.n_heads},
+                                   {"num_key_value_heads", spec.n_kv_heads},
+                                   {"head_dim", spec.head_dim},
+                                   {"vocab_size", spec.vocab_size},
+                                   {"max_position_embeddings", spec.n_ctx},
+                                   {"rms_norm_eps", spec.norm_eps},
+                                   {"rope_theta", spec.rope.theta},
+                                   {"hidden_act", "silu"}};
+  if (is_windowed) config["sliding_window"] = spec.window.front();
+  if (spec.bos_id >= 0) config["bos_token_id"] = spec.bos_id;
+  if (spec.eos_id >= 0) config["eos_token_id"] = spec.eos_id;
+  return config;
+}
+
+void write_config(const ModelFiles& model, const fs::path& folder) {
+  nlohmann::ordered_json config = model.container() == Container::gguf
+                                      ? config_of(model.spec())
+                                      : nlohmann::ordered_json::parse(model.config_text());
+  config["tie_word_embeddings"] = model.spec().tied;
+  config["pre_affine"] = true;
+  config.erase("quantization_config");
+  for (const char* key : {"torch_dtype", "dtype"})
+    if (config.contains(key)) config[key] = "float32";
+  std::ofstream file(folder / "config.json");
+  file << config.dump(2) << '\n';
+  if (!file.flush())
+    throw Error(ErrorKind::io, (folder / "config.json").string() + ": cannot be written");
+}
+
+void check(const ModelFiles& model, const Absorption& absorption) {
+  const auto refuse = [](const std::string& message) {
+    throw Error(ErrorKind::invalid_argument, message);
+  };
+  if (!model.obstacles().empty())
+    throw Error(ErrorKind::unsupported,
+                fmt::format("{}: {}", model.path(), model.obstacles().front()));
+  if (model.spec().norm_offset != 0)
+    throw Error(ErrorKind::unsupported,
+                "absorb: norms that add an offset to their stored gain are not supported yet");
+  if (absorption.dims.size() != absorption.factors.size() || absorption.dims.empty())
+    refuse("absorb: expected one factor for each of one dimension or more");
+  for (int d : absorption.dims)
+    if (d < 0 || d >= model.spec().d_model)
+      refuse(fmt::format("absorb: dimension {} does not exist, expected 0 to {}", d,
+                         model.spec().d_model - 1));
+  for (double k : absorption.factors)
+    if (!(k > 0) || !std::isfinite(k))
+      refuse(fmt::format("absorb: expected a factor above 0, found {}", k));
+}
+
+}  // namespace
+
+double absorbing_factor(double outlier, double typical) {
+  if (!(outlier > 0) || !(typical > 0)) return 1;
+  return std::max(1.0, std::exp2(std::round(std::log2(outlier / typical))));
+}
+
+void write_absorbed(const ModelFiles& model, const Absorption& absorption,
+                    const std::string& folder) {
+  check(model, absorption);
+  std::error_code error;
+  if (fs::exists(folder, error) && !fs::is_empty(folder, error))
+    throw Error(ErrorKind::invalid_argument, folder + ": exists already and is not empty");
+  fs::create_directories(folder, error);
+  if (error)
+    throw Error(ErrorKind::io, fmt::format("{}: cannot be made: {}", folder, error.message()));
+  write_safetensors((fs::path(folder) / "model.safetensors").string(),
+                    Writer(model, absorption).tensors());
+  if (model.container() == Container::safetensors)
+    for (const char* name : {"tokenizer.json", "tokenizer_config.json", "special_tokens_map.json",
+                             "generation_config.json"})
+      if (fs::exists(fs::path(model.path()) / name, error))
+        fs::copy_file(fs::path(model.path()) / name, fs::path(folder) / name, error);
+  write_config(model, folder);
+}
+
+}  // namespace sinkscope

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace sinkscope {
+
+// One float32 tensor to write; `fill` puts rows [begin, end) (of a vector: the one row) at `out`.
+struct TensorToWrite {
+  std::string name;
+  std::vector<std::int64_t> shape;
+  std::function<void(std::int64_t begin, std::int64_t end, float* out)> fill;
+};
+
+// Writes a safetensors file of these tensors, a few rows at a time, beside its place and then
+// renamed. Throws Error: invalid_argument for a file that is there already, io.
+void write_safetensors(const std::string& path, const std::vector<TensorToWrite>& tensors);
+
+}  // namespace sinkscope

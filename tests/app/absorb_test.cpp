@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "capture/checkpoint/absorb.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "app/cli/run_cli.h"
+#include "core/error.h"
+#include "tests/app/cli_run.h"
+#include "tests/support/shared_files.h"
+
+namespace sinkscope {
+namespace {
+
+namespace fs = std::filesystem;
+using test::cli;
+using test::CliRun;
+using ::testing::HasSubstr;
+
+const std::string kPlanted = std::string(SINKSCOPE_SOURCE_DIR) + "/sample_data/planted";
+
+TEST(Absorb, DividesWritersAndMultipliesReaders) {
+  const std::string folder = test::scratch_folder() + "/out";
+  const auto model = open_model(kPlanted);
+  write_absorbed(*model, {{37, 11}, {4, .5}}, folder);
+  const auto made = open_model(folder);
+  ASSERT_TRUE(made->obstacles().empty()) << made->obstacles().front();
+  EXPECT_TRUE(made->spec().pre_affine);
+  EXPECT_EQ(made->spec().tied, model->spec().tied);
+  EXPECT_FALSE(model->spec().pre_affine);
+  const int D = model->spec().d_model;
+  const auto rows = [](const ModelFiles& from, Role role, int layer) {
+    std::vector<float> values(
+        static_cast<std::size_t>(from.rows(role, layer) * from.cols(role, layer)));
+    from.read_rows(role, layer, 0, from.rows(role, layer), values.data());
+    return values;
+  };
+  const auto embed = rows(*model, Role::embed, kNoLayer), now = rows(*made, Role::embed, kNoLayer);
+  const auto down = rows(*model, Role::down, 1), down_now = rows(*made, Role::down, 1);
+  const auto width = static_cast<std::size_t>(D), mlp = down.size() / width;
+  for (std::size_t i = 0; i < embed.size(); ++i) {
+    const float k = i % width == 37 ? 4 : i % width == 11 ? .5f : 1;
+    ASSERT_EQ(now[i], embed[i] / k) << i;
+  }
+  for (std::size_t i = 0; i < down.size(); ++i) {
+    const float k = i / mlp == 37 ? 4 : i / mlp == 11 ? .5f : 1;
+    ASSERT_EQ(down_now[i], down[i] / k) << i;
+  }
+  EXPECT_EQ(rows(*made, Role::q, 2), rows(*model, Role::q, 2));
+  for (const auto& [role, layer] :
+       {std::pair{Role::ln1_pre, 3}, {Role::ln2_pre, 0}, {Role::ln_final_pre, kNoLayer}}) {
+    const auto pre = made->read_vector(role, layer);
+    EXPECT_EQ(pre[37], 4);
+    EXPECT_EQ(pre[11], .5);
+    EXPECT_EQ(pre[0], 1);
+  }
+  // Absorbed once more: gains multiply.
+  const std::string again = test::scratch_folder() + "/again";
+  write_absorbed(*made, {{37}, {2}}, again);
+  EXPECT_EQ(open_model(again)->read_vector(Role::ln1_pre, 0)[37], 8);
+}
+
+TEST(Absorb, RefusesWhatItCannotDo) {
+  const std::string folder = test::scratch_folder();
+  const auto model = open_model(kPlanted);
+  EXPECT_THROW(write_absorbed(*model, {{64}, {2}}, folder + "/x"), Error);
+  EXPECT_THROW(write_absorbed(*model, {{1}, {0}}, folder + "/x"), Error);
+  EXPECT_THROW(write_absorbed(*model, {{}, {}}, folder + "/x"), Error);
+  test::write_file(folder, "mine.txt", "keep");
+  EXPECT_THROW(write_absorbed(*model, {{1}, {2}}, folder), Error);
+  EXPECT_FALSE(fs::exists(folder + "/x"));
+  EXPECT_EQ(absorbing_factor(25804, 90), 256);
+  EXPECT_EQ(absorbing_factor(1, 90), 1);
+}
+
+#ifdef SINKSCOPE_WITH_TORCH
+TEST(AbsorbVerb, KeepsTheFunctionAndShrinksTheStream) {
+  const std::string folder = test::scratch_folder(), out = folder + "/absorbed";
+  const CliRun run =
+      cli({"absorb", kPlanted, "--text", "a few bytes", "--dims", "37", "-o", out, "--json"});
+  ASSERT_EQ(run.code, 0) << run.err;
+  const auto json = nlohmann::ordered_json::parse(run.out);
+  EXPECT_EQ(json["schema"], "sinkscope.absorb/1");
+  EXPECT_EQ(json["logits"]["largest_difference"], 0);  // a power of two
+  EXPECT_EQ(json["max_abs"]["before"], 4096);
+  EXPECT_LT(json["max_abs"]["after"], 64);
+  const std::string help = cli({"absorb", "--help"}).out;
+  for (const auto& [key, value] : json.items()) EXPECT_THAT(help, HasSubstr(key)) << key;
+  // The same text, tokenized by the copied tokenizer, gives the same loss; norms see what they saw.
+  const auto capture = [&](const std::string& model, const std::string& name) {
+    const std::string path = folder + "/" + name;
+    EXPECT_EQ(cli({"capture", model, "--text", "a few bytes", "-o", path}).code, 0);
+    return nlohmann::json::parse(cli({"rescale", path, "--json"}).out);
+  };
+  const auto before = capture(kPlanted, "before.h5"), after = capture(out, "after.h5");
+  EXPECT_EQ(after["points_above_bound"], 0);
+  EXPECT_EQ(before["norms"][5]["r2"], after["norms"][5]["r2"]);
+  EXPECT_THAT(cli({"absorb", kPlanted, "-o", out}).err, HasSubstr("exists already"));
+}
+
+TEST(AbsorbVerb, AFailedSelfCheckKeepsNothing) {
+  // bfloat16 has no digits for thirds.
+  const std::string out = test::scratch_folder() + "/absorbed";
+  const CliRun run = cli({"absorb", kPlanted, "--text", "a few bytes", "--dims", "0-63", "--factor",
+                          "3", "--dtype", "bfloat16", "-o", out});
+  EXPECT_EQ(run.code, kExitCheck) << run.out;
+  EXPECT_THAT(run.err, HasSubstr("self-check failed"));
+  EXPECT_FALSE(fs::exists(out));
+  EXPECT_FALSE(fs::exists(out + ".part"));
+}
+#endif
+
+}  // namespace
+}  // namespace sinkscope

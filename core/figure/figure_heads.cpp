@@ -57,6 +57,9 @@ struct KeyMass {
   std::vector<double> mean, max;  // [T]; NaN for keys with too few later queries
 };
 
+// In a run that has no more keys than that, all of them count.
+int fewest_queries(std::size_t n_tokens) { return n_tokens > kFewestQueries ? kFewestQueries : 0; }
+
 KeyMass key_mass_of(const CaptureReader& capture, const std::string& run) {
   const HeadTable mass = read_heads(capture, run, "attention/key_mass");
   const std::vector<int> visible = capture.read_i32(run, "attention/visible");
@@ -68,7 +71,7 @@ KeyMass key_mass_of(const CaptureReader& capture, const std::string& run) {
     int heads = 0;
     for (std::size_t layer = 0; layer < mass.layers.size(); ++layer) {
       const int queries = visible[layer * n + key];
-      if (queries <= kFewestQueries) continue;
+      if (queries <= fewest_queries(n)) continue;
       for (int head = 0; head < mass.n_heads; ++head) {
         const double score = mass.row(layer, head)[key] / queries;
         if (!std::isfinite(score)) continue;

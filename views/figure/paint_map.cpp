@@ -62,20 +62,29 @@ PooledCells farthest_from_one(const Grid& grid, int rows, int cols) {
   return cells;
 }
 
-Raster cells_of(const FigureMap& map, const FigureColors& colors, const QRectF& plot,
-                double pixels_per_point) {
-  const Grid& grid = map.grid;
+// Pixels that a map may have on this plot; 0 × 0 = any number.
+struct Dots {
+  int rows = 0, cols = 0;
+};
+
+Dots dots_of(const FigureMap& map, const QRectF& plot, double pixels_per_point) {
   const double dots = pixels_per_point > 0 ? pixels_per_point
                       : map.is_about_one   ? kStripDotsPerPoint
                                            : 0;
-  const int cols = std::max(1, static_cast<int>(plot.width() * dots));
-  const int rows = std::max(1, static_cast<int>(plot.height() * dots));
-  if (dots <= 0 || (grid.cols() <= cols && grid.rows() <= rows))
-    return color_cells(grid, colors.range, colors.map);
-  const int n_rows = std::min(rows, grid.rows()), n_cols = std::min(cols, grid.cols());
-  return color_cells(map.is_about_one ? farthest_from_one(grid, n_rows, n_cols)
-                                      : Pyramid(grid).reduced(n_rows, n_cols),
-                     colors.range, colors.map);
+  if (dots <= 0) return {};
+  return {std::max(1, static_cast<int>(plot.height() * dots)),
+          std::max(1, static_cast<int>(plot.width() * dots))};
+}
+
+Raster cells_of(const FigureMap& map, const FigureColors& colors, const QRectF& plot,
+                double pixels_per_point) {
+  const Grid& grid = map.grid;
+  if (!is_pooled(map, plot, pixels_per_point)) return color_cells(grid, colors.range, colors.map);
+  const Dots dots = dots_of(map, plot, pixels_per_point);
+  const int rows = std::min(dots.rows, grid.rows()), cols = std::min(dots.cols, grid.cols());
+  return color_cells(
+      map.is_about_one ? farthest_from_one(grid, rows, cols) : Pyramid(grid).reduced(rows, cols),
+      colors.range, colors.map);
 }
 
 void paint_marks(const Grid& grid, const QRectF& plot, QPainter& painter) {
@@ -113,6 +122,11 @@ void paint_end(const QRectF& bar, double base_y, double tip_y, Argb color, QPain
 }
 
 }  // namespace
+
+bool is_pooled(const FigureMap& map, const QRectF& plot, double pixels_per_point) {
+  const Dots dots = dots_of(map, plot, pixels_per_point);
+  return dots.cols > 0 && (map.grid.cols() > dots.cols || map.grid.rows() > dots.rows);
+}
 
 void paint_map(const FigureMap& map, const FigureColors& colors, const QRectF& plot,
                const Ink& ink) {

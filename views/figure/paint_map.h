@@ -11,6 +11,10 @@ namespace sinkscope {
 void paint_map(const FigureMap& map, const FigureColors& colors, const QRectF& plot,
                const Ink& ink);
 
+// Whether several cells share a pixel (0 pixels a point: a vector format), which a reader must be
+// told.
+bool is_pooled(const FigureMap& map, const QRectF& plot, double pixels_per_point);
+
 // The bar at place.bar with its ticks, label, and the colors of cells outside the range.
 void paint_color_bar(const FigureColors& colors, const PanelPlace& place, const Ink& ink);
 

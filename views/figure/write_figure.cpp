@@ -12,6 +12,7 @@
 #include <ctime>
 
 #include "core/error.h"
+#include "views/figure/paint_map.h"
 
 namespace sinkscope {
 namespace {
@@ -39,6 +40,21 @@ void forbid_interpolation(QByteArray& pdf) {
   static const QByteArray wish = "/Interpolate true";
   for (auto at = pdf.indexOf(wish); at >= 0; at = pdf.indexOf(wish, at))
     pdf.replace(at, wish.size(), QByteArray(wish.size(), ' '));
+}
+
+// Says so where cells share a pixel.
+Figure with_pooling_note(Figure figure, double pixels_per_point) {
+  const FigureLayout layout = lay_out(figure);
+  for (std::size_t i = 0; i < figure.panels.size(); ++i)
+    for (const FigureMap& map : figure.panels[i].maps)
+      if (is_pooled(map, layout.panels[i].plot, pixels_per_point)) {
+        figure.notes.push_back(
+            {map.is_about_one ? "Cells that share a dot show the gain farthest from 1 by ratio."
+                              : "Cells that share a pixel show the largest |x|.",
+             false});
+        return figure;
+      }
+  return figure;
 }
 
 std::string as_pdf(const Figure& figure, const FigureLayout& layout, const WriteOptions& options) {
@@ -85,9 +101,10 @@ std::string as_svg(const Figure& figure, const FigureLayout& layout, const Write
 
 }  // namespace
 
-QImage figure_image(const Figure& figure, const WriteOptions& options) {
-  const FigureLayout layout = lay_out(figure);
+QImage figure_image(const Figure& plain, const WriteOptions& options) {
   const double scale = static_cast<double>(options.dpi) / kPointsPerInch;
+  const Figure figure = with_pooling_note(plain, scale);
+  const FigureLayout layout = lay_out(figure);
   QImage image((layout.size * scale).toSize(), QImage::Format_RGB32);
   if (image.isNull())
     throw Error(ErrorKind::out_of_memory,
@@ -109,7 +126,8 @@ QImage figure_image(const Figure& figure, const WriteOptions& options) {
   return image;
 }
 
-std::string figure_file(const Figure& figure, FigureFormat format, const WriteOptions& options) {
+std::string figure_file(const Figure& plain, FigureFormat format, const WriteOptions& options) {
+  const Figure figure = format == FigureFormat::png ? plain : with_pooling_note(plain, 0);
   if (format == FigureFormat::pdf) return as_pdf(figure, lay_out(figure), options);
   if (format == FigureFormat::svg) return as_svg(figure, lay_out(figure), options);
   QByteArray bytes;

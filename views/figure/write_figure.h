@@ -21,8 +21,9 @@ struct WriteOptions {
   std::int64_t creation_time = 946684800;
 };
 
-// The whole file as bytes; the same figure and options give the same bytes. Needs a
-// QGuiApplication. Throws Error: those of lay_out and paint_figure; io when Qt cannot encode.
+// The whole file as bytes. Where cells of a map share a pixel, a note below says what is shown. The
+// same figure and options give the same bytes. Needs a QGuiApplication; any thread. Throws Error:
+// those of lay_out and paint_figure; io when Qt cannot encode.
 std::string figure_file(const Figure& figure, FigureFormat format, const WriteOptions& options);
 
 // What the PNG holds; also the preview.

@@ -193,6 +193,16 @@ TEST(WriteFigure, SvgRendersToTheSameCellsInBothTextModes) {
   }
 }
 
+TEST(FieldCases, FC74_PoolingIsWrittenOnTheFigure) {
+  WriteOptions options;
+  options.dpi = 72;
+  const int plain = figure_image(test::plain_map(100, 100), options).height();
+  // 800 cells on about 230 pixels: one more line of text below the same plot.
+  EXPECT_GT(figure_image(test::plain_map(800, 800), options).height(), plain + 6);
+  EXPECT_THAT(text_of_pdf(figure_file(test::plain_map(800, 800), FigureFormat::pdf, {})),
+              Not(HasSubstr("share")));
+}
+
 TEST(WriteFigure, OneHotCellSurvivesInASmallPicture) {
   Figure figure = test::plain_map(1500, 1500);
   std::vector<float> values(1500 * 1500, 0.0F);
@@ -268,7 +278,9 @@ TEST(WriteFigure, ADeviatingGainSurvivesOnAPageWithFewerDots) {
   figure.colors[0].range.lo = 0.01;
   figure.colors[0].range.hi = 100;
   figure.colors[0].range.scale = Scale::log;
-  const QImage image = image_of_pdf(figure_file(figure, FigureFormat::pdf, {}));
+  const std::string pdf = figure_file(figure, FigureFormat::pdf, {});
+  EXPECT_THAT(text_of_pdf(pdf), HasSubstr("farthest from 1"));
+  const QImage image = image_of_pdf(pdf);
   EXPECT_LT(image.width(), 3000);
   int n_under = 0;
   for (int x = 0; x < image.width(); ++x)

@@ -3,6 +3,9 @@
 
 #include <fmt/format.h>
 
+#include <filesystem>
+#include <system_error>
+
 #include "app/cli/figure_inputs.h"
 #include "app/cli/output_file.h"
 #include "app/cli/render_figure.h"
@@ -10,6 +13,22 @@
 #include "core/figure/make_figure.h"
 
 namespace sinkscope {
+namespace {
+
+namespace fs = std::filesystem;
+
+// A whole set of figures may go into a folder that is not there yet.
+void make_folder_of(const std::string& output) {
+  const fs::path folder = fs::path(output).parent_path();
+  std::error_code failure;
+  if (folder.empty() || fs::exists(folder, failure)) return;
+  fs::create_directories(folder, failure);
+  if (failure)
+    throw Error(ErrorKind::io,
+                fmt::format("{}: cannot be made: {}", folder.string(), failure.message()));
+}
+
+}  // namespace
 
 std::string figure_format(const std::string& output, const std::optional<std::string>& flag) {
   std::string format = flag ? *flag : "pdf";
@@ -27,6 +46,7 @@ std::string figure_format(const std::string& output, const std::optional<std::st
 void draw_figure(const FigureRequest& request, const std::string& output, const std::string& format,
                  bool force, Console& console) {
   require_format(format);
+  if (output != "-") make_folder_of(output);
   OutputFile file(output, force, console.out);
   const OpenedInputs inputs = open_figure_inputs(request, console);
   const Figure figure = make_figure(request, inputs.inputs);

@@ -89,6 +89,15 @@ TEST(FieldCases, FC81_ExistingFilesAreKeptWithoutForce) {
   EXPECT_THAT(test::read_file(out), StartsWith("panel,"));
 }
 
+TEST(FieldCases, FC81_TheFolderOfTheFileIsMade) {
+  const Folder folder;
+  const std::string out = folder.file("figures/paper/f.csv");
+  EXPECT_EQ(test::cli({"figure", "key-mass", folder.capture, "-o", out}).code, 0);
+  EXPECT_TRUE(fs::exists(out));
+  const std::string file = test::write_file(folder.path, "file", "");
+  EXPECT_EQ(test::cli({"figure", "key-mass", folder.capture, "-o", file + "/f.csv"}).code, 5);
+}
+
 TEST(FigureInputs, NamesTellInputsApart) {
   EXPECT_THAT(distinct_names({"A", "B"}, {"x", "y"}, {"run0", "run0"}), ElementsAre("A", "B"));
   EXPECT_THAT(distinct_names({"A", "A"}, {"x", "y"}, {"run0", "run0"}), ElementsAre("x", "y"));

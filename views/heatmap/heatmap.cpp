@@ -224,7 +224,7 @@ void Heatmap::applyPalette() {
   placeholder_label_->setPalette(quiet);
   const QColor line = theme_of(colors) == Theme::dark ? QColor(255, 170, 90) : QColor(217, 95, 2);
   QColor faint = line;
-  faint.setAlpha(170);
+  faint.setAlpha(225);
   parts_->row_line->setPen(QPen(faint, 1));
   parts_->col_line->setPen(QPen(faint, 1));
   parts_->selected->setPen(QPen(line, 2));

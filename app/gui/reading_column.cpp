@@ -11,6 +11,7 @@
 #include <QVBoxLayout>
 
 #include "views/heatmap/color_bar.h"
+#include "views/heatmap/heatmap.h"
 #include "views/theme.h"
 #include "views/widgets/findings_list.h"
 #include "views/widgets/help_button.h"
@@ -39,6 +40,10 @@ ReadingColumn::ReadingColumn(Session& session, QWidget* parent)
   build();
   connect(bar_, &ColorBar::rangeRequested, this, [this](const RangeRequest& request) {
     if (panel_ != nullptr) panel_->setRangeRequest(request);
+  });
+  connect(bar_, &ColorBar::reductionRequested, this, [this](Reduction reduction) {
+    for (Heatmap* map : panel_ == nullptr ? QList<Heatmap*>() : panel_->findChildren<Heatmap*>())
+      map->setReduction(reduction);
   });
   connect(findings_, &FindingsList::picked, this, &ReadingColumn::picked);
   connect(pin_button_, &QToolButton::clicked, this, &ReadingColumn::pin);
@@ -126,6 +131,8 @@ void ReadingColumn::showScale() {
   if (scale.grids.empty()) return;
   bar_->setScale({scale.request, scale.range, scale.colormap.toStdString(),
                   summarize(scale.grids, scale.range), scale.quantity.toStdString()});
+  const QList<Heatmap*> maps = panel_->findChildren<Heatmap*>();
+  bar_->setReduction(maps.isEmpty() ? std::nullopt : std::optional(maps.front()->reduction()));
 }
 
 void ReadingColumn::stepRange(int by) {

@@ -28,7 +28,7 @@ class OverviewPanel : public Panel {
   void setSelection(const CellRef& selection) override;
 
   ScoreKind scoreKind() const;
-  const Heatmap& heatmap() const { return *heatmap_; }
+  Heatmap& heatmap() { return *heatmap_; }
 
  private:
   const Grid& grid() const { return snapshot_->score(scoreKind()); }

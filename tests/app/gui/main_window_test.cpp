@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "app/gui/main_window.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <QApplication>
+#include <QClipboard>
+#include <QTest>
+
+#include "app/gui/figure_of_panel.h"
+#include "app/gui/navigation_column.h"
+#include "app/gui/reading_column.h"
+#include "capture/engine.h"
+#include "tests/app/small_capture.h"
+#include "tests/support/shared_files.h"
+#include "tests/support/test_application.h"
+#include "views/heatmap/color_bar.h"
+#include "views/heatmap/heatmap.h"
+#include "views/panels/attention_panel.h"
+#include "views/panels/overview_panel.h"
+#include "views/widgets/findings_list.h"
+#include "views/widgets/head_squares.h"
+#include "views/widgets/token_strip.h"
+
+namespace sinkscope {
+namespace {
+
+using ::testing::HasSubstr;
+
+class MainWindowTest : public ::testing::Test {
+ protected:
+  MainWindowTest() {
+    test_application();
+    QApplication::setOrganizationName(QStringLiteral("sinkscope-test"));
+    window_ = std::make_unique<MainWindow>();
+    window_->show();
+  }
+  Session& session() { return window_->session(); }
+  void open_capture(const std::string& run = "") {
+    window_->open(QString::fromStdString(path_ + run));
+    ASSERT_TRUE(QTest::qWaitFor(
+        [&] { return session().overview().snapshot && session().attention().snapshot; }, 10000));
+  }
+
+  std::string folder_ = test::scratch_folder();
+  std::string path_ = test::small_capture(folder_);
+  std::unique_ptr<MainWindow> window_;
+};
+
+TEST_F(MainWindowTest, ACaptureOpensOnItsOverviewWithoutTheEngine) {
+  open_capture();
+  EXPECT_EQ(window_->panelId(), "overview");
+  EXPECT_EQ(session().runs().size(), 2U);
+  EXPECT_EQ(window_->navigation().tokens().count(), test::kTokens);
+  EXPECT_EQ(window_->navigation().heads().scores().size(), std::size_t{test::kHeads});
+  EXPECT_EQ(window_->reading().findings().count(), 3);
+  EXPECT_EQ(window_->errorText(), "");
+  EXPECT_THAT(window_->statusText().toStdString(), HasSubstr("6 tokens"));
+  EXPECT_FALSE(engine_is_loaded());
+}
+
+TEST_F(MainWindowTest, AClickOnACellOfTheOverviewGoesToThatHead) {
+  open_capture();
+  auto* overview = dynamic_cast<OverviewPanel*>(window_->panel());
+  ASSERT_NE(overview, nullptr);
+  // Row 3 is head 3, column 2 layer 2: unequal, so that a transposed map would go elsewhere.
+  emit overview->heatmap().cellPicked(3, 2);
+  EXPECT_EQ(window_->panelId(), "attention");
+  EXPECT_EQ(session().selection().cell.layer, 2);
+  EXPECT_EQ(session().selection().cell.head, 3);
+  ASSERT_TRUE(QTest::qWaitFor(
+      [&] {
+        const auto map = session().attention().snapshot;
+        return map != nullptr && map->request.heads == std::vector<int>{3};
+      },
+      10000));
+  // Recorded: 1000·layer + 100·head + 10·row + key.
+  EXPECT_EQ(session().attention().snapshot->map.at(4, 1), 2341);
+}
+
+TEST_F(MainWindowTest, KeysChangeLayerHeadRangeAndCopyValues) {
+  open_capture();
+  QTest::keyClick(window_.get(), Qt::Key_Right);
+  QTest::keyClick(window_.get(), Qt::Key_Down);
+  QTest::keyClick(window_.get(), Qt::Key_Down);
+  EXPECT_EQ(session().selection().cell.layer, 1);
+  EXPECT_EQ(session().selection().cell.head, 2);
+  for (int i = 0; i < 9; ++i) QTest::keyClick(window_.get(), Qt::Key_Right);
+  EXPECT_EQ(session().selection().cell.layer, test::kLayers - 1) << "not beyond the last";
+
+  const RangeRequest before = window_->panel()->colorScale().request;
+  window_->reading().stepRange(1);
+  EXPECT_FALSE(window_->panel()->colorScale().request == before);
+  window_->reading().stepRange(-1);
+
+  const QString values = window_->panel()->valuesAsText();
+  EXPECT_EQ(values.count(QLatin1Char('\n')), 1 + test::kHeads);
+  EXPECT_TRUE(values.startsWith(QStringLiteral("head\tL0\tL1\tL2\n")));
+}
+
+TEST_F(MainWindowTest, ARunCanBeNamedAndAnotherChosen) {
+  open_capture("::run1");
+  EXPECT_EQ(session().selection().run, "run1");
+  EXPECT_EQ(window_->navigation().tokens().count(), test::kTokens + 3);
+  CellRef far;
+  far.token = test::kTokens + 2;
+  session().select(far);
+  session().selectRun(path_, "run0");
+  EXPECT_EQ(session().selection().cell.token, -1) << "that position is not in the shorter run";
+}
+
+TEST_F(MainWindowTest, AResultThatIsNoLongerWantedIsDropped) {
+  open_capture();
+  for (int i = 0; i < 20; ++i) {
+    CellRef cell;
+    cell.layer = i % test::kLayers;
+    cell.head = 1 + i % 3;
+    session().select(cell);
+  }
+  ASSERT_TRUE(QTest::qWaitFor(
+      [&] {
+        const auto map = session().attention().snapshot;
+        return map != nullptr && map->request.layers.front() == session().selection().cell.layer &&
+               map->request.heads.front() == session().selection().cell.head;
+      },
+      10000));
+  QTest::qWait(30);
+  EXPECT_EQ(session().attention().snapshot->request.layers.front(), 19 % test::kLayers);
+}
+
+TEST_F(MainWindowTest, FailuresStandInTheBarAndNotInABox) {
+  window_->open(QString::fromStdString(folder_ + "/nothing.h5"));
+  ASSERT_TRUE(QTest::qWaitFor([&] { return !window_->errorText().isEmpty(); }, 10000));
+  EXPECT_THAT(window_->errorText().toStdString(), HasSubstr("nothing.h5"));
+  EXPECT_EQ(QApplication::activeModalWidget(), nullptr);
+  open_capture();
+  EXPECT_EQ(window_->errorText(), "") << "the next opening takes it away";
+}
+
+TEST_F(MainWindowTest, CompareShowsUnequalRunsAndSaysSo) {
+  open_capture();
+  session().setCompareItems(
+      {{path_, "run0", MapKind::attention, 2, 3}, {path_, "run1", MapKind::attention, 2, 3}});
+  window_->showPanel("compare");
+  ASSERT_TRUE(QTest::qWaitFor([&] { return session().compared().snapshot != nullptr; }, 10000));
+  const auto compared = session().compared().snapshot;
+  EXPECT_EQ(compared->sides.size(), 2U);
+  EXPECT_EQ(compared->sides[1].title, "run1 · L2H3");
+  ASSERT_FALSE(compared->notes.empty());
+  const auto request = figure_of_panel("compare", session(), std::nullopt);
+  ASSERT_TRUE(request.has_value());
+  EXPECT_EQ(request->inputs, (std::vector<std::string>{path_, path_ + "::run1"}));
+}
+
+TEST_F(MainWindowTest, APanelIsCopiedAsTheCommandThatDrawsIt) {
+  open_capture();
+  session().select({2, 3});
+  const auto request = figure_of_panel("attention", session(), RangeRequest{});
+  ASSERT_TRUE(request.has_value());
+  const std::string command = figure_command(*request, "figure.pdf");
+  EXPECT_THAT(command, HasSubstr("figure attention-head " + path_));
+  EXPECT_THAT(command, HasSubstr("--layer 2"));
+  EXPECT_THAT(command, HasSubstr("--head 3"));
+}
+
+}  // namespace
+}  // namespace sinkscope

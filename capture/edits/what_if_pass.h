@@ -14,13 +14,7 @@
 
 namespace sinkscope {
 
-// A named place in the model: a norm or a residual site of one block.
-struct Place {
-  Role role = Role::ln1;
-  Site site = Site::resid_pre;
-  int layer = 0;
-  auto operator<=>(const Place&) const = default;
-};
+struct WhatIfParts;
 
 // One what-if made ready for one model, for all the prompts it is tried on. The forward pass of
 // every prompt goes through a Lane of its own; prompts advance together, half a block at a time, so
@@ -35,7 +29,6 @@ class WhatIfPass {
   ~WhatIfPass();
 
   // One prompt; its ids say which positions are edited.
-  class Lane;
   std::unique_ptr<Interventions> lane(const std::vector<int>& token_ids);
   // To be called once all lanes are there: an edit whose positions are in no run is an error.
   void check_tokens() const;
@@ -47,8 +40,7 @@ class WhatIfPass {
   void prepare_residual(Site site, int layer, const std::vector<at::Tensor>& states);
 
  private:
-  struct Parts;
-  std::unique_ptr<Parts> parts_;
+  std::unique_ptr<WhatIfParts> parts_;
 };
 
 }  // namespace sinkscope

@@ -45,8 +45,9 @@ std::string with_model(std::string command) {
 
 // Commands that run a model, or read a capture that an earlier one made.
 bool needs_engine(const std::string& command) {
-  return command.starts_with("capture ") || command.starts_with("sinks ") ||
-         command.starts_with("dump ") || command.find(".h5") != std::string::npos;
+  for (const char* verb : {"capture ", "sinks ", "dump ", "probe ", "whatif ", "absorb "})
+    if (command.starts_with(verb)) return true;
+  return command.find(".h5") != std::string::npos;
 }
 
 // Pictures; the data behind them comes out of every build.

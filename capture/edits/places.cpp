@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "capture/edits/places.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "capture/edits/edit_weights.h"
+#include "core/error.h"
+#include "core/site_name.h"
+
+namespace sinkscope {
+namespace {
+
+[[noreturn]] void refuse(const std::string& message) {
+  throw Error(ErrorKind::invalid_argument, message);
+}
+
+}  // namespace
+
+const char* norm_role_name(Role role) {
+  return role == Role::ln1 ? "ln1" : role == Role::ln2 ? "ln2" : "ln_final";
+}
+
+bool names_site(const NameList& names, Site site, int layer) {
+  if (names.empty()) return site != Site::resid_pre || layer == 0;
+  return std::any_of(names.begin(), names.end(), [&](const std::string& name) {
+    const SiteName wanted = SiteName::parse(name);
+    if (wanted.hook != hook_name(site)) return false;
+    return name == wanted.hook || wanted.layer == layer;
+  });
+}
+
+bool names_norm(const NameList& names, Role role, int layer) {
+  if (names.empty()) return true;
+  const std::string own = norm_role_name(role);
+  return std::any_of(names.begin(), names.end(), [&](const std::string& name) {
+    return name == own || name == norm_name(own.c_str(), layer);
+  });
+}
+
+void check_sites(const char* edit, const NameList& names, int n_layers) {
+  for (const std::string& name : names) {
+    bool exists = false;
+    for (int layer = 0; layer < n_layers && !exists; ++layer)
+      for (Site site : {Site::resid_pre, Site::resid_mid, Site::resid_post})
+        exists = exists || names_site({name}, site, layer);
+    if (!exists)
+      refuse(
+          fmt::format("{}: no residual site '{}' in this model of {} blocks; expected "
+                      "hook_resid_pre, hook_resid_mid, hook_resid_post, with or without "
+                      "blocks.N.",
+                      edit, name, n_layers));
+  }
+}
+
+void check_norms(const char* edit, const NameList& names, int n_layers) {
+  for (const std::string& name : names) {
+    bool exists = names_norm({name}, Role::ln_final, kNoLayer);
+    for (int layer = 0; layer < n_layers && !exists; ++layer)
+      exists = names_norm({name}, Role::ln1, layer) || names_norm({name}, Role::ln2, layer);
+    if (!exists)
+      refuse(
+          fmt::format("{}: no norm '{}' in this model of {} blocks; expected ln1, ln2, "
+                      "ln_final, with or without blocks.N.",
+                      edit, name, n_layers));
+  }
+}
+
+}  // namespace sinkscope

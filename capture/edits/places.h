@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#pragma once
+
+#include "capture/checkpoint/arch_spec.h"
+#include "capture/record/site.h"
+#include "core/what_if/edit.h"
+
+namespace sinkscope {
+
+// A named place in the model: a norm (role) or a residual site of one block.
+struct Place {
+  Role role = Role::ln1;
+  Site site = Site::resid_pre;
+  int layer = 0;
+  auto operator<=>(const Place&) const = default;
+};
+
+// "ln1", "ln2", "ln_final".
+const char* norm_role_name(Role role);
+
+// "hook_resid_post" or "blocks.3.hook_resid_post" against (site, layer). No name means the states
+// that differ: the first resid_pre, every mid and post.
+bool names_site(const NameList& names, Site site, int layer);
+// "ln1" or "blocks.3.ln1" against (role, layer); no name means every norm.
+bool names_norm(const NameList& names, Role role, int layer);
+
+// Whether the edit is made at this residual state, under its own name or as the resid_pre of the
+// next block, which is the same state.
+template <class E>
+bool is_at_state(const E& edit, Site site, int layer) {
+  if (edit.layers.contains(layer) && names_site(edit.sites, site, layer)) return true;
+  return site == Site::resid_post && !edit.sites.empty() && edit.layers.contains(layer + 1) &&
+         names_site(edit.sites, Site::resid_pre, layer + 1);
+}
+
+// Throw Error{invalid_argument} for a name that no place of a model of n_layers blocks has; `edit`
+// is named in the message.
+void check_sites(const char* edit, const NameList& names, int n_layers);
+void check_norms(const char* edit, const NameList& names, int n_layers);
+
+}  // namespace sinkscope

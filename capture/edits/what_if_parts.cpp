@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "capture/edits/what_if_parts.h"
+
+#include <fmt/format.h>
+
+#include <optional>
+
+#include "capture/edits/edit_weights.h"
+#include "core/error.h"
+
+namespace sinkscope {
+namespace {
+
+[[noreturn]] void refuse(const std::string& message) {
+  throw Error(ErrorKind::invalid_argument, message);
+}
+
+}  // namespace
+
+at::Tensor index_tensor(const std::vector<int>& members, at::Device device) {
+  std::vector<std::int64_t> values(members.begin(), members.end());
+  return at::tensor(values, at::kLong).to(device);
+}
+
+void WhatIfParts::prepare() {
+  for (std::size_t i = 0; i < what_if.size(); ++i) check(i);
+  add_attention();
+}
+
+void WhatIfParts::check(std::size_t i) {
+  const char* name = name_of(what_if[i]);
+  const auto layers_of = [&](const IndexSet& set) {
+    set.within(spec.n_layers, fmt::format("{}: layers", name));
+  };
+  const auto heads_of = [&](const IndexSet& set) {
+    set.within(spec.n_heads, fmt::format("{}: heads", name));
+  };
+  const auto dims_of = [&](const IndexSet& set) {
+    set.within(spec.d_model, fmt::format("{}: dims", name));
+  };
+  std::visit(
+      [&](const auto& e) {
+        using E = std::decay_t<decltype(e)>;
+        layers_of(e.layers);
+        if constexpr (requires { e.heads; }) heads_of(e.heads);
+        if constexpr (requires { e.dims; }) dims_of(e.dims);
+        if constexpr (requires { e.sites; }) check_sites(name, e.sites, spec.n_layers);
+        if constexpr (requires { e.norms; }) check_norms(name, e.norms, spec.n_layers);
+        if constexpr (std::is_same_v<E, NormReplace>) add_replacement(i, e);
+        if constexpr (std::is_same_v<E, AttentionGate>) add_gate(i, e);
+        if constexpr (std::is_same_v<E, AttentionNormalizer>) {
+          if (e.from_checkpoint)
+            throw Error(ErrorKind::unsupported,
+                        "attention.normalizer: this checkpoint holds no sink logits (\"b\": "
+                        "\"checkpoint\")");
+        }
+      },
+      what_if[i]);
+}
+
+void WhatIfParts::add_replacement(std::size_t i, const NormReplace& edit) {
+  using With = NormReplace::With;
+  std::optional<EditWeights> file;
+  if (!edit.weights.empty()) file.emplace(edit.weights, device);
+  const std::int64_t D = spec.d_model;
+  int n_found = 0;
+  const auto add = [&](Role role, int layer) {
+    if (!at_norm(edit.norms, edit.layers, role, layer)) return;
+    NormReplacement by;
+    by.with = edit.with;
+    by.doubles_gate = edit.start == "identity" && !file;
+    const std::string prefix = norm_name(norm_role_name(role), layer);
+    if (file && edit.with == With::preaffine) {
+      by.pre_gain = file->read(prefix + ".pre_gain", {D});
+    } else if (file) {
+      by.gate_down = file->read(prefix + ".gate_down", {-1, D});
+      by.gate_up = file->read(prefix + ".gate_up",
+                              {edit.with == With::gatednorm ? D : 1, by.gate_down.size(0)});
+    }
+    replacements[{i, Place{role, Site::resid_pre, layer}}] = by;
+    ++n_found;
+  };
+  for (int layer = 0; layer < spec.n_layers; ++layer) {
+    add(Role::ln1, layer);
+    add(Role::ln2, layer);
+  }
+  add(Role::ln_final, kNoLayer);
+  if (n_found == 0) refuse("norm.replace: its norms and layers name no norm of this model");
+}
+
+void WhatIfParts::add_attention() {
+  for (std::size_t i = 0; i < what_if.size(); ++i) {
+    const auto* swap = std::get_if<AttentionNormalizer>(&what_if[i]);
+    const bool touches = swap != nullptr || std::holds_alternative<AttentionMaskKey>(what_if[i]) ||
+                         std::holds_alternative<AttentionValue>(what_if[i]);
+    if (!touches) continue;
+    const IndexSet layers = std::visit([](const auto& e) { return e.layers; }, what_if[i]);
+    for (int layer : layers.within(spec.n_layers, "layers")) {
+      AttentionEdit& edit = attention[layer];
+      edit.normalizers.resize(static_cast<std::size_t>(spec.n_heads));
+      if (swap == nullptr) continue;
+      const std::vector<int> heads = swap->heads.within(spec.n_heads, "heads");
+      if (!swap->sink_logits.empty() && swap->sink_logits.size() != heads.size())
+        refuse(fmt::format("attention.normalizer: \"b\": expected {} numbers, one a head, found {}",
+                           heads.size(), swap->sink_logits.size()));
+      for (std::size_t h = 0; h < heads.size(); ++h) {
+        Normalizer& normalizer = edit.normalizers[static_cast<std::size_t>(heads[h])];
+        normalizer = swap->normalizer;
+        if (!swap->sink_logits.empty()) normalizer.sink_logit = swap->sink_logits[h];
+      }
+    }
+  }
+}
+
+void WhatIfParts::add_gate(std::size_t i, const AttentionGate& edit) {
+  const std::int64_t H = spec.n_heads, d = spec.head_dim;
+  std::optional<EditWeights> file;
+  if (!edit.weights.empty()) file.emplace(edit.weights, device);
+  for (int layer : edit.layers.within(spec.n_layers, "layers")) {
+    if (!file) {
+      gates[{i, layer}] = at::Tensor();
+      continue;
+    }
+    const std::string name = fmt::format("blocks.{}.attn.gate", layer);
+    at::Tensor gate = file->read(name, {-1, spec.d_model});
+    if (gate.size(0) != H && gate.size(0) != H * d)
+      refuse(fmt::format("{}: {}: expected {} rows (one a head) or {} (one an element), found {}",
+                         edit.weights, name, H, H * d, gate.size(0)));
+    gates[{i, layer}] = gate;
+  }
+}
+
+}  // namespace sinkscope

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#pragma once
+
+#include <ATen/ATen.h>
+
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "capture/edits/norm_edits.h"
+#include "capture/edits/places.h"
+#include "capture/model/interventions.h"
+#include "core/what_if/what_if.h"
+
+namespace sinkscope {
+
+at::Tensor index_tensor(const std::vector<int>& members, at::Device device);
+
+// What the lanes of a what-if share.
+struct WhatIfParts {
+  WhatIf what_if;
+  const ArchSpec& spec;
+  at::Device device;
+  std::vector<std::vector<int>> token_ids;                    // a lane
+  std::map<std::pair<std::size_t, Place>, at::Tensor> means;  // (edit, place) -> [n dims]
+  std::map<std::pair<std::size_t, Place>, NormReplacement> replacements;
+  std::map<int, AttentionEdit> attention;  // by layer; masks and value scales are the lane's own
+  std::map<std::pair<std::size_t, int>, at::Tensor> gates;  // (edit, layer) -> weights or factors
+
+  at::Tensor mask(const TokenSet& tokens, const std::vector<int>& ids) const {
+    at::Tensor mask = at::zeros({static_cast<std::int64_t>(ids.size())}, at::kBool);
+    for (int t : tokens.of(ids)) mask[t] = true;
+    return mask.to(device);
+  }
+  at::Tensor dims(const IndexSet& set) const {
+    return index_tensor(set.within(spec.d_model, "dims"), device);
+  }
+  bool at_norm(const NameList& names, const IndexSet& layers, Role role, int layer) const {
+    // Blocks are chosen by layers; the final norm belongs to no block, so a choice leaves it out.
+    const bool in_layers =
+        layer == kNoLayer ? layers.is_all() || !names.empty() : layers.contains(layer);
+    return in_layers && names_norm(names, role, layer);
+  }
+  // Checks every edit and reads its weights; errors as WhatIfPass says.
+  void prepare();
+
+ private:
+  void check(std::size_t i);
+  void add_replacement(std::size_t i, const NormReplace& edit);
+  void add_attention();
+  void add_gate(std::size_t i, const AttentionGate& edit);
+};
+
+}  // namespace sinkscope

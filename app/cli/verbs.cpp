@@ -5,6 +5,7 @@ namespace sinkscope {
 
 const std::vector<Verb>& verbs() {
   static const std::vector<Verb> all = {
+      {"view", "FILE|MODEL", "the window", run_view},
       {"info", "MODEL", "architecture, shapes, sizes, tokenizer, warnings", run_info},
       {"norms", "MODEL", "norm gains and starred dimensions, no forward pass", run_norms},
       {"tokenize", "MODEL --text S", "ids and pieces as they would be fed", run_tokenize},

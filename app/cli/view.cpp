@@ -6,8 +6,6 @@
 
 namespace sinkscope {
 
-int run_view(const std::vector<std::string>& args, Console& console);
-
 // The window itself is opened by main() before any of this (app/gui/window_main.h); who comes here
 // asked for help, wrote something wrong, or cannot have a window.
 int run_view(const std::vector<std::string>& args, Console& console) {

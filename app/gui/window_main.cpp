@@ -9,6 +9,10 @@
 #include "app/gui/main_window.h"
 #include "views/theme.h"
 
+// Resources of a static library are linked only when somebody asks for them; the macro does not
+// work inside a namespace.
+static void initialize_resources() { Q_INIT_RESOURCE(sinkscope); }
+
 namespace sinkscope {
 namespace {
 
@@ -45,6 +49,7 @@ int run_window(int argc, char** argv, const WindowRequest& request) {
   QApplication::setOrganizationName(QStringLiteral("sinkscope"));
   QApplication::setApplicationDisplayName(QStringLiteral("Sinkscope"));
   QApplication::setDesktopFileName(QStringLiteral("sinkscope"));
+  initialize_resources();
   QApplication::setWindowIcon(QIcon(QStringLiteral(":/sinkscope.svg")));
   // The system's own palette says whether the desktop is dark; ours replaces it.
   const Theme theme = theme_of(application.palette());

@@ -43,6 +43,7 @@ TEST(RunCli, EveryVerbExplainsItselfAndItsJson) {
     EXPECT_EQ(run.code, 0) << verb.name;
     EXPECT_THAT(run.out, HasSubstr(std::string("sinkscope ") + verb.name));
     if (std::string(verb.name) == "figure") continue;  // draws; its numbers are the CSV
+    if (std::string(verb.name) == "view") continue;    // prints no numbers
     EXPECT_THAT(run.out, HasSubstr(std::string("sinkscope.") + verb.name + "/1")) << verb.name;
     EXPECT_THAT(run.out, HasSubstr("conventions")) << verb.name;
   }
@@ -58,8 +59,16 @@ TEST(RunCli, AnUnknownWordIsAUsageErrorThatListsTheVerbs) {
 }
 
 TEST(RunCli, VerbsThatDoNotExistYetAreUnknownWords) {
-  for (const char* word : {"view", "batch", "probe", "figure", "train"})
+  for (const char* word : {"batch", "probe", "figure", "train"})
     EXPECT_EQ(cli({word}).code, kExitUsage) << word;
+}
+
+TEST(RunCli, ViewWithoutADisplayIsUnsupported) {
+  // Only main() opens the window, and only where there is a display; who comes here has none.
+  const CliRun run = cli({"view", "run.h5"});
+  EXPECT_EQ(run.code, kExitUnsupported);
+  EXPECT_EQ(test::n_lines(run.err), 1);
+  EXPECT_EQ(run.out, "");
 }
 
 TEST(RunCli, WrongUsageIsOneLineAndExit2) {

@@ -46,6 +46,9 @@ class Shooter {
     wait_until([&] { return session.overview().snapshot && session.attention().snapshot; });
     CellRef cell{15, 5, 24, 0, 0, 507};
     session.select(cell);
+    const Selection at = session.selection();
+    session.setCompareItems({{at.path, at.run, MapKind::attention, 15, 5},
+                             {at.path, at.run, MapKind::attention, 18, 8}});
     for (const PanelEntry& entry : panel_table()) {
       if (!entry.obstacle(session).isEmpty()) continue;
       window_.showPanel(entry.id);
@@ -58,6 +61,7 @@ class Shooter {
     AttentionChoice choice = attention->choice();
     choice.is_grid = true;
     attention->setChoice(choice);
+    session.setWanted(Picture::thumbnails, true);
     wait_until([&] { return session.thumbnails().snapshot != nullptr; });
     shoot(QStringLiteral("attention-grid"));
   }

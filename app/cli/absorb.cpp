@@ -28,7 +28,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr double kTolerance = 1e-4;  // largest logit difference over the largest logit
+constexpr double kTolerance = 1e-4;
 
 const char* const kHelp =
     "Divides a dimension by k wherever the residual stream is written and multiplies it by k in\n"
@@ -44,7 +44,7 @@ struct AbsorbFlags {
   std::string model;
   PromptFlags prompt;
   RunFlags run;
-  std::optional<std::string> dims, factor, output;
+  std::optional<std::string> dims, factor, tolerance, output;
   bool json = false;
 };
 
@@ -54,6 +54,8 @@ void add_flags(CommandLine& command, AbsorbFlags& flags) {
   command.value("--dims", flags.dims, "auto|507", "which dimensions (default: the massive ones)");
   command.value("--factor", flags.factor, "K",
                 "k of every dimension (default: its size over the typical one, a power of two)");
+  command.value("--tolerance", flags.tolerance, "X",
+                "largest logit difference over the largest logit (default 1e-4)");
   command.flag("--json", flags.json, "print the outcome as JSON");
   add_prompt_flags(command, flags.prompt);
   add_run_flags(command, flags.run);
@@ -205,6 +207,8 @@ int run_absorb(const std::vector<std::string>& args, Console& console) {
   if (!command.parse(args, console)) return kExitDone;
   if (!flags.output)
     throw Error(ErrorKind::invalid_argument, "absorb: expected -o DIR, the folder to make");
+  const double tolerance =
+      flags.tolerance ? parse_number("--tolerance", *flags.tolerance, 0, 1) : kTolerance;
   std::error_code ignored;
   const std::string part = *flags.output + ".part";
   for (const std::string& path : {*flags.output, part})
@@ -239,13 +243,13 @@ int run_absorb(const std::vector<std::string>& args, Console& console) {
     fs::remove_all(part, ignored);
     throw;
   }
-  if (!after || !(check.relative() <= kTolerance)) {
+  if (!after || !(check.relative() <= tolerance)) {
     fs::remove_all(part, ignored);
     if (!after) return kExitCanceled;
     console.warn(
         fmt::format("self-check failed, nothing is kept: largest logit difference {:.3g}, "
                     "{:.2g} of the largest logit, expected at most {:.0e}",
-                    check.difference, check.relative(), kTolerance));
+                    check.difference, check.relative(), tolerance));
     return kExitCheck;
   }
   fs::rename(part, *flags.output);

@@ -191,7 +191,7 @@ TEST_F(MakeFigure, NormGainsOfAModelNeedNoCapture) {
   model.name = "weights";
   model.model.n_layers = 2;
   model.norms = {
-      {"ln1", "rms", 1e-5, 0, {0, 1}, 3, {1, 0.5F, 1, 1, 1, 4}, {1, 0.5F, 1, 1, 1, 4}, {}}};
+      {"ln1", "rms", 1e-5, 0, {0, 1}, 3, {1, 0.5F, 1, 1, 1, 4}, {1, 0.5F, 1, 1, 1, 4}, {}, {}}};
   FigureRequest request = parse_figure_words({"norm-gains", "m"});
   const Figure figure = make_figure(request, {model});
   EXPECT_EQ(figure.panels[0].maps[0].grid.at(1, 2), 4);

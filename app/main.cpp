@@ -4,6 +4,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <iostream>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -27,12 +28,20 @@ int run(const std::vector<std::string>& args, [[maybe_unused]] int argc,
   return sinkscope::run_cli(args, std::cin, out, std::cerr);
 }
 
+// Verbs that look at files only, and the window's absence of one, never load LibTorch.
+bool may_run_a_model(const std::vector<std::string>& args) {
+  static const std::set<std::string> never = {"info",   "norms",  "tokenize",  "dump", "rescale",
+                                              "figure", "--help", "--version", "-h"};
+  return args.empty() || !never.contains(args.front());
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
+  const std::vector<std::string> args(argv + (argc > 0 ? 1 : 0), argv + argc);
+  if (may_run_a_model(args)) sinkscope::restart_with_impatient_threads(argv);
   std::signal(SIGPIPE, SIG_IGN);
   std::ios::sync_with_stdio(false);
-  const std::vector<std::string> args(argv + (argc > 0 ? 1 : 0), argv + argc);
   const int code = run(args, argc, argv);
   // Every file is closed by now. LibTorch would spend another tenth of a second on taking its
   // operator tables apart before the memory goes back to the system anyway.

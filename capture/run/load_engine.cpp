@@ -17,6 +17,8 @@ namespace {
 
 std::atomic<bool> is_loaded{false};
 
+constexpr const char* kPatience = "GOMP_SPINCOUNT";
+
 #ifdef SINKSCOPE_WITH_TORCH
 // Where the module may lie: beside the executable, in ../lib from it, or where it was built.
 std::vector<std::filesystem::path> candidates() {
@@ -34,10 +36,7 @@ std::vector<std::filesystem::path> candidates() {
 }
 
 Engine* open_module() {
-  // Threads of LibTorch that wait for each other burn a core for milliseconds before they sleep.
-  // Others want that core (the writer thread, other programs): going to sleep at once is as fast
-  // on a quiet machine and twice as fast on a busy one.
-  setenv("GOMP_SPINCOUNT", "0", 0);
+  setenv(kPatience, "0", 0);
   std::string reason = "file not found";
   for (const auto& path : candidates()) {
     if (!std::filesystem::exists(path)) continue;
@@ -57,6 +56,17 @@ Engine* open_module() {
 #endif
 
 }  // namespace
+
+void restart_with_impatient_threads([[maybe_unused]] char** argv) {
+#ifdef SINKSCOPE_WITH_TORCH
+  if (std::getenv(kPatience) != nullptr || std::getenv("OMP_WAIT_POLICY") != nullptr) return;
+  void* library = dlopen("libgomp.so.1", RTLD_LAZY | RTLD_NOLOAD);
+  if (library == nullptr) return;
+  dlclose(library);
+  setenv(kPatience, "0", 0);
+  execv("/proc/self/exe", argv);  // returns only where it failed: a little slower, no harm
+#endif
+}
 
 bool engine_is_loaded() { return is_loaded; }
 

@@ -66,6 +66,11 @@ void MainWindow::connectSession() {
     updateTabs();
     updateBanner();
     showStatus();
+    // What was recorded shows itself from its overview, whatever was looked at meanwhile.
+    const auto run = session_.run();
+    if (run == nullptr || run->path != recorded_) return;
+    recorded_.clear();
+    showPanel("overview");
   });
   connect(&session_, &Session::snapshotChanged, this, [this](Picture picture) {
     const QString failure = session_.failureOf(picture);
@@ -90,6 +95,7 @@ void MainWindow::connectRecording() {
   connect(&recording_, &Recording::finished, this, [this](const QString& path) {
     progress_row_->hide();
     updateBanner();
+    recorded_ = path.toStdString();
     open(path);
   });
   connect(&recording_, &Recording::canceled, this, [this](const QString& part) {

@@ -96,6 +96,7 @@ class MainWindow : public QMainWindow {
   Recording recording_;
   std::map<std::string, Tab> tabs_;
   std::string panel_id_;
+  std::string recorded_;  // a capture that is about to open because it was just recorded
   bool form_is_shown_ = false;
   QToolBar* toolbar_ = nullptr;
   QActionGroup* tab_group_ = nullptr;

@@ -23,13 +23,13 @@ enum class RunDtype { float32, bfloat16 };
 
 // What to record, beyond the statistics that every capture has.
 struct RecordRequest {
-  bool stream = true;                   // residual/stream and final_norm
-  bool maps = false;                    // attention/pattern
-  bool all = false;                     // norm outputs, q, k, v, z
-  bool logits = false;                  // logits/full
-  std::vector<std::string> sites;       // single hooks by name, e.g. "hook_attn_out"
-  std::vector<int> layers;              // recorded blocks; empty = all
-  std::vector<int> heads, rows;         // of the maps; empty = all
+  bool stream = true;              // residual/stream and final_norm
+  bool maps = false;               // attention/pattern
+  bool all = false;                // norm outputs, q, k, v, z
+  bool logits = false;             // logits/full
+  std::vector<std::string> sites;  // single hooks by name, e.g. "hook_attn_out"
+  std::vector<int> layers;         // recorded blocks; empty = all
+  std::vector<int> heads, rows;    // of the maps; empty = all
   Reduce reduce = Reduce::none;
   bool operator==(const RecordRequest&) const = default;
 };
@@ -39,7 +39,7 @@ struct CaptureRequest {
   RecordRequest record;
   std::string device = "auto";  // auto | cpu | cuda[:N]
   RunDtype dtype = RunDtype::float32;
-  int threads = 0;  // intra-op; 0 = all cores
+  int threads = 0;                                         // intra-op; 0 = all cores
   std::int64_t weight_budget = std::int64_t{4} << 30;      // bytes of weights kept between groups
   std::int64_t activation_budget = std::int64_t{1} << 30;  // bytes of prompt states in a group
   int top_k = 10;
@@ -66,9 +66,9 @@ struct Evaluation {
 };
 
 struct CaptureSummary {
-  double mean_loss = 0;  // over all runs and scored positions; NaN without a head
+  double mean_loss = 0;         // over all runs and scored positions; NaN without a head
   double edited_mean_loss = 0;  // the same over the edited twins; NaN without any
-  std::vector<float> kl;  // KL(baseline ‖ twin) of every twin's positions with a next token
+  std::vector<float> kl;        // KL(baseline ‖ twin) of every twin's positions with a next token
   std::int64_t n_tokens = 0;
   double load_seconds = 0;     // the forward pass waited for weights
   double forward_seconds = 0;  // from the first weight read to the last byte handed to the system
@@ -120,8 +120,8 @@ std::future<void> warm_engine();
 // LibTorch's threads that wait for each other would burn a core for milliseconds before they sleep,
 // which another program or the writer thread may want: going to sleep at once is as fast on a quiet
 // machine and twice as fast on a busy one. Their library reads that from the environment when it is
-// loaded. Where it is in the process already (Qt brings it along), this starts the program anew with
-// the environment set; elsewhere load_engine() sets it in time. Call it first thing in main().
+// loaded. Where it is in the process already (Qt brings it along), this starts the program anew
+// with the environment set; elsewhere load_engine() sets it in time. Call it first thing in main().
 void restart_with_impatient_threads(char** argv);
 
 // Loads the module (once a process). Error{unsupported} when the program was built without

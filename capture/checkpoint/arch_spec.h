@@ -57,10 +57,33 @@ struct ArchSpec {
 
 // What a tensor is for. Layer roles take a block index, the others take kNoLayer.
 enum class Role {
-  embed, unembed, ln_final, rope_divisors,
-  ln1, q, k, v, o, q_bias, k_bias, v_bias, o_bias, q_norm, k_norm, ln1_post,
-  ln2, gate, up, down, gate_bias, up_bias, down_bias, ln2_post,
-  ln1_pre, ln2_pre, ln_final_pre,  // PreAffine gains in front of a norm
+  embed,
+  unembed,
+  ln_final,
+  rope_divisors,
+  ln1,
+  q,
+  k,
+  v,
+  o,
+  q_bias,
+  k_bias,
+  v_bias,
+  o_bias,
+  q_norm,
+  k_norm,
+  ln1_post,
+  ln2,
+  gate,
+  up,
+  down,
+  gate_bias,
+  up_bias,
+  down_bias,
+  ln2_post,
+  ln1_pre,
+  ln2_pre,
+  ln_final_pre,  // PreAffine gains in front of a norm
 };
 inline constexpr int kNoLayer = -1;
 

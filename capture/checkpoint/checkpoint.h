@@ -18,8 +18,8 @@ struct TensorInfo {
   bool readable = true;  // false: the dtype is known or unknown but cannot be decoded here
 
   std::int64_t n_elements() const;
-  std::int64_t n_rows() const;   // product of all dimensions but the last; 1 for a vector or scalar
-  std::int64_t row_size() const; // the last dimension; 1 for a scalar
+  std::int64_t n_rows() const;  // product of all dimensions but the last; 1 for a vector or scalar
+  std::int64_t row_size() const;  // the last dimension; 1 for a scalar
 };
 
 // The raw tensors of a checkpoint, in whatever container: a single safetensors file, a sharded

@@ -43,16 +43,12 @@ void append_pre_gains(const ModelFiles& model, Role role, NormFacts& facts) {
 }  // namespace
 
 ModelNorms read_norms(const ModelFiles& model) {
-  static constexpr std::pair<Role, const char*> kRoles[] = {{Role::ln1, "ln1"},
-                                                            {Role::ln2, "ln2"},
-                                                            {Role::ln1_post, "ln1_post"},
-                                                            {Role::ln2_post, "ln2_post"},
-                                                            {Role::q_norm, "q_norm"},
-                                                            {Role::k_norm, "k_norm"},
-                                                            {Role::ln_final, "ln_final"}};
-  static constexpr std::pair<Role, Role> kPreRoles[] = {{Role::ln1, Role::ln1_pre},
-                                                        {Role::ln2, Role::ln2_pre},
-                                                        {Role::ln_final, Role::ln_final_pre}};
+  static constexpr std::pair<Role, const char*> kRoles[] = {
+      {Role::ln1, "ln1"},           {Role::ln2, "ln2"},       {Role::ln1_post, "ln1_post"},
+      {Role::ln2_post, "ln2_post"}, {Role::q_norm, "q_norm"}, {Role::k_norm, "k_norm"},
+      {Role::ln_final, "ln_final"}};
+  static constexpr std::pair<Role, Role> kPreRoles[] = {
+      {Role::ln1, Role::ln1_pre}, {Role::ln2, Role::ln2_pre}, {Role::ln_final, Role::ln_final_pre}};
   const ArchSpec& spec = model.spec();
   ModelNorms result;
   for (const auto& [role, name] : kRoles) {

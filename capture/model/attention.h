@@ -19,9 +19,9 @@ struct AttentionStats {
   std::vector<float> lse, null_mass, entropy, max_prob, logit_max, logit_gap, distance, first4,
       last8, out_norm, out_norm_sum;
   std::vector<double> key_mass;
-  std::vector<float> value_norm;        // [G, T]
-  std::vector<float> window;            // [H, W, W], W = min(T, 64)
-  std::vector<float> thumbnail;         // [H, B, B], B = min(T, 64)
+  std::vector<float> value_norm;  // [G, T]
+  std::vector<float> window;      // [H, W, W], W = min(T, 64)
+  std::vector<float> thumbnail;   // [H, B, B], B = min(T, 64)
   AttentionStats(int heads, int kv_heads, int tokens);
 };
 

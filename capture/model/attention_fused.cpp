@@ -9,11 +9,11 @@
 #include "capture/model/attention_rows.h"
 
 // LibTorch's BLAS carries the Fortran interface; where a build hides it, ATen's own product serves.
-extern "C" __attribute__((weak)) void sgemm_(const char* trans_a, const char* trans_b,
-                                             const int* m, const int* n, const int* k,
-                                             const float* alpha, const float* a, const int* lda,
-                                             const float* b, const int* ldb, const float* beta,
-                                             float* c, const int* ldc);
+extern "C" __attribute__((weak)) void sgemm_(const char* trans_a, const char* trans_b, const int* m,
+                                             const int* n, const int* k, const float* alpha,
+                                             const float* a, const int* lda, const float* b,
+                                             const int* ldb, const float* beta, float* c,
+                                             const int* ldc);
 
 namespace sinkscope {
 namespace {
@@ -53,9 +53,9 @@ void multiply(int m, int n, int k, Rows a, Rows b, float* out, std::int64_t out_
     return;
   }
   at::Tensor result = at::from_blob(out, {m, n}, {out_stride, 1}, at::kFloat);
-  result.copy_(at::mm(
-      at::from_blob(const_cast<float*>(a.data), {m, k}, {a.stride, 1}, at::kFloat),
-      at::from_blob(const_cast<float*>(b.data), {k, n}, {b.stride, 1}, at::kFloat)));
+  result.copy_(
+      at::mm(at::from_blob(const_cast<float*>(a.data), {m, k}, {a.stride, 1}, at::kFloat),
+             at::from_blob(const_cast<float*>(b.data), {k, n}, {b.stride, 1}, at::kFloat)));
 }
 
 struct Shape {
@@ -110,7 +110,7 @@ void run_unit(const AttentionCall& call, const Shape& s, const Unit& u, float* s
                       head_rows(call.q, u.head, u.row), head_rows(call.k, kv, u.key_begin), scores,
                       stride);
   const AttentionBlock block{
-      scores,  stride,   u.row,    u.n_rows,
+      scores,      stride,   u.row,    u.n_rows,
       u.key_begin, u.n_keys, s.window, &stats.value_norm[std::int64_t{kv} * s.T + u.key_begin]};
   const std::int64_t at = std::int64_t{u.head} * s.T + u.row;
   const AttentionRowStats rows{&stats.lse[at],       &stats.entropy[at],   &stats.max_prob[at],
@@ -139,8 +139,7 @@ void run_unit(const AttentionCall& call, const Shape& s, const Unit& u, float* s
 void merge_sums(const Unit& u, const UnitSums& sums, AttentionStats& stats) {
   double* mass = &stats.key_mass[std::int64_t{u.head} * stats.seq_len + u.key_begin];
   for (int j = 0; j < u.n_keys; ++j) mass[j] += sums.key_mass[static_cast<std::size_t>(j)];
-  float* line =
-      &stats.thumbnail[(std::int64_t{u.head} * stats.bins + sums.first_bin) * stats.bins];
+  float* line = &stats.thumbnail[(std::int64_t{u.head} * stats.bins + sums.first_bin) * stats.bins];
   for (std::size_t i = 0; i < sums.thumbnail.size(); ++i)
     line[i] = std::max(line[i], sums.thumbnail[i]);
 }
@@ -167,11 +166,14 @@ void value_norms(const AttentionCall& call, const Shape& s, AttentionStats& stat
 }  // namespace
 
 AttentionStats::AttentionStats(int heads, int kv_heads, int tokens)
-    : n_heads(heads), n_kv_heads(kv_heads), seq_len(tokens), window_side(std::min(tokens, 64)),
+    : n_heads(heads),
+      n_kv_heads(kv_heads),
+      seq_len(tokens),
+      window_side(std::min(tokens, 64)),
       bins(std::min(tokens, 64)) {
   const auto rows = static_cast<std::size_t>(heads) * static_cast<std::size_t>(tokens);
-  for (auto* v : {&lse, &null_mass, &entropy, &max_prob, &logit_max, &logit_gap, &distance,
-                  &first4, &last8, &out_norm, &out_norm_sum})
+  for (auto* v : {&lse, &null_mass, &entropy, &max_prob, &logit_max, &logit_gap, &distance, &first4,
+                  &last8, &out_norm, &out_norm_sum})
     v->assign(rows, 0.0f);
   key_mass.assign(rows, 0.0);
   value_norm.assign(static_cast<std::size_t>(kv_heads) * static_cast<std::size_t>(tokens), 0.0f);
@@ -179,14 +181,18 @@ AttentionStats::AttentionStats(int heads, int kv_heads, int tokens)
   thumbnail.assign(static_cast<std::size_t>(heads * bins * bins), 0.0f);
 }
 
-at::Tensor attend_fused(const AttentionCall& given, const TileGeometry& tile,
-                        AttentionStats& stats, MapSink* maps, const std::stop_token& stop) {
+at::Tensor attend_fused(const AttentionCall& given, const TileGeometry& tile, AttentionStats& stats,
+                        MapSink* maps, const std::stop_token& stop) {
   // Probabilities are float32 whatever the run's type.
   const AttentionCall call{given.q.to(at::kFloat), given.k.to(at::kFloat), given.v.to(at::kFloat),
                            given.scale, given.window};
-  const Shape s{static_cast<int>(call.q.size(0)), static_cast<int>(call.q.size(1)),
-                static_cast<int>(call.k.size(1)), static_cast<int>(call.q.size(2)),
-                static_cast<int>(call.q.size(1) / call.k.size(1)), call.window, call.scale};
+  const Shape s{static_cast<int>(call.q.size(0)),
+                static_cast<int>(call.q.size(1)),
+                static_cast<int>(call.k.size(1)),
+                static_cast<int>(call.q.size(2)),
+                static_cast<int>(call.q.size(1) / call.k.size(1)),
+                call.window,
+                call.scale};
   at::Tensor z = at::empty({s.T, s.H, s.d}, at::kFloat);
   value_norms(call, s, stats);
   std::vector<UnitSums> sums;
@@ -198,23 +204,23 @@ at::Tensor attend_fused(const AttentionCall& given, const TileGeometry& tile,
       float* map = maps != nullptr ? maps->begin_tile(head, n_heads, row, n_rows) : nullptr;
       const std::vector<Unit> units = units_of_tile(s, head, n_heads, row, n_rows);
       if (sums.size() < units.size()) sums.resize(units.size());
-      at::parallel_for(0, static_cast<std::int64_t>(units.size()), 1,
-                       [&](std::int64_t begin, std::int64_t end) {
-        thread_local std::vector<float> scratch;
-        for (std::int64_t i = begin; i < end; ++i) {
-          const Unit& u = units[static_cast<std::size_t>(i)];
-          std::int64_t stride = s.T;
-          float* scores = nullptr;
-          if (map != nullptr) {
-            scores = place_in_map(map, u, head, row, n_rows, row + n_rows, s.T);
-          } else {
-            stride = (u.n_keys + 15) / 16 * 16;
-            scratch.resize(static_cast<std::size_t>(kBlockRows * stride));
-            scores = scratch.data();
-          }
-          run_unit(call, s, u, scores, stride, stats, z, sums[static_cast<std::size_t>(i)]);
-        }
-      });
+      at::parallel_for(
+          0, static_cast<std::int64_t>(units.size()), 1, [&](std::int64_t begin, std::int64_t end) {
+            thread_local std::vector<float> scratch;
+            for (std::int64_t i = begin; i < end; ++i) {
+              const Unit& u = units[static_cast<std::size_t>(i)];
+              std::int64_t stride = s.T;
+              float* scores = nullptr;
+              if (map != nullptr) {
+                scores = place_in_map(map, u, head, row, n_rows, row + n_rows, s.T);
+              } else {
+                stride = (u.n_keys + 15) / 16 * 16;
+                scratch.resize(static_cast<std::size_t>(kBlockRows * stride));
+                scores = scratch.data();
+              }
+              run_unit(call, s, u, scores, stride, stats, z, sums[static_cast<std::size_t>(i)]);
+            }
+          });
       for (std::size_t i = 0; i < units.size(); ++i) merge_sums(units[i], sums[i], stats);
       if (map != nullptr) maps->end_tile(row + n_rows, s.window);
     }

@@ -14,12 +14,12 @@ namespace sinkscope {
 
 // A block of consecutive query rows of one head. Column c of `scores` is key `key_begin + c`.
 struct AttentionBlock {
-  float* scores = nullptr;      // [n_rows, stride]; in: scaled logits, out: probabilities, 0 unseen
-  std::int64_t stride = 0;      // floats from row to row, ≥ n_keys
-  int query_begin = 0;          // position of row 0
+  float* scores = nullptr;  // [n_rows, stride]; in: scaled logits, out: probabilities, 0 unseen
+  std::int64_t stride = 0;  // floats from row to row, ≥ n_keys
+  int query_begin = 0;      // position of row 0
   int n_rows = 0;
-  int key_begin = 0, n_keys = 0;  // columns in use; must reach the last row's own key
-  int window = 0;               // keys a query sees, its own included; 0 = all up to itself
+  int key_begin = 0, n_keys = 0;      // columns in use; must reach the last row's own key
+  int window = 0;                     // keys a query sees, its own included; 0 = all up to itself
   const float* value_norm = nullptr;  // [n_keys] ‖v_j‖₂ of key_begin + c
 };
 
@@ -38,7 +38,8 @@ struct AttentionRowStats {
 Isa kernel_isa();
 
 // Softmax in place plus statistics. `key_mass` [n_keys] receives the column sums of this block
-// (added to what is there). Causal: row r sees keys max(0, i − window + 1) … i, i = query_begin + r.
+// (added to what is there). Causal: row r sees keys max(0, i − window + 1) … i, i = query_begin +
+// r.
 void attention_rows(const AttentionBlock& block, const AttentionRowStats& stats, float* key_mass);
 
 // Max-pools the block into lines of a thumbnail [bins, bins]: bin(i) = floor(i * bins / seq_len),

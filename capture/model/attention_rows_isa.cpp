@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Compiled once per instruction set; attention_rows.cpp picks one at run time.
+#include "capture/model/attention_rows_isa.h"
+
 #include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
 
 #include "capture/model/attention_rows.h"
-#include "capture/model/attention_rows_isa.h"
 #include "capture/model/simd_lanes.h"
 
 namespace sinkscope::SINKSCOPE_ISA {
@@ -172,8 +173,7 @@ void one_row(const AttentionBlock& b, int row, const AttentionRowStats& out, flo
   const float median = select(seen, n, (n - 1) / 2, range);
   const Sums sums = exponentiate(seen, n, range.max);
   const float inverse = static_cast<float>(1.0 / sums.mass);
-  const Moments m =
-      normalize(seen, n, inverse, b.value_norm + v.begin, key_mass + v.begin);
+  const Moments m = normalize(seen, n, inverse, b.value_norm + v.begin, key_mass + v.begin);
   if (v.begin > 0) std::memset(x, 0, sizeof(float) * static_cast<std::size_t>(v.begin));
   std::memset(x + v.end, 0, sizeof(float) * static_cast<std::size_t>(b.n_keys - v.end));
 
@@ -235,7 +235,8 @@ int first_above(const float* values, int n, int from, float bar) {
   return i;
 }
 
-void pool_thumbnail(const AttentionBlock& b, int seq_len, int bins, int first_bin, float* thumbnail) {
+void pool_thumbnail(const AttentionBlock& b, int seq_len, int bins, int first_bin,
+                    float* thumbnail) {
   const auto bin_of = [&](int i) { return static_cast<int>(std::int64_t{i} * bins / seq_len); };
   // First of all rows of one bin element by element, then of that one row over the keys' bins.
   thread_local std::vector<float> tallest;

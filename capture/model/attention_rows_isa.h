@@ -7,13 +7,14 @@
 #include "capture/model/attention_rows.h"
 
 // The same functions, once per instruction set.
-#define SINKSCOPE_DECLARE_ROWS(isa)                                                           \
-  namespace sinkscope::isa {                                                                  \
-  void attention_rows(const AttentionBlock&, const AttentionRowStats&, float* key_mass);      \
-  void pool_thumbnail(const AttentionBlock&, int seq_len, int bins, int first_bin, float* thumbnail);        \
-  float lower_median(const float* values, int n);                                             \
-  double log_sum_exp(const float* values, std::int64_t n);                                    \
-  int first_above(const float* values, int n, int from, float bar);                           \
+#define SINKSCOPE_DECLARE_ROWS(isa)                                                      \
+  namespace sinkscope::isa {                                                             \
+  void attention_rows(const AttentionBlock&, const AttentionRowStats&, float* key_mass); \
+  void pool_thumbnail(const AttentionBlock&, int seq_len, int bins, int first_bin,       \
+                      float* thumbnail);                                                 \
+  float lower_median(const float* values, int n);                                        \
+  double log_sum_exp(const float* values, std::int64_t n);                               \
+  int first_above(const float* values, int n, int from, float bar);                      \
   }
 
 SINKSCOPE_DECLARE_ROWS(isa_base)

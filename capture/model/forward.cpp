@@ -38,8 +38,7 @@ RotaryTable rotary_table(const RopeFrequencies& frequencies, int seq_len, at::De
 at::Tensor rms_norm(const at::Tensor& x, const at::Tensor& gain, double eps) {
   const at::Tensor h = x.to(at::kFloat);
   const auto width = static_cast<double>(h.size(-1));
-  const at::Tensor scale =
-      h.norm(2, -1, /*keepdim=*/true).square_().div_(width).add_(eps).rsqrt_();
+  const at::Tensor scale = h.norm(2, -1, /*keepdim=*/true).square_().div_(width).add_(eps).rsqrt_();
   return h.mul(scale).mul_(gain).to(x.scalar_type());
 }
 
@@ -87,7 +86,10 @@ at::Tensor attention_half(const BlockPass& pass, const at::Tensor& x) {
   listener.on_tap(Site::rot_q, layer, q);
   listener.on_tap(Site::rot_k, layer, k);
 
-  const AttentionCall call{q[0], k[0], v[0], spec.attention_scale,
+  const AttentionCall call{q[0],
+                           k[0],
+                           v[0],
+                           spec.attention_scale,
                            spec.window[static_cast<std::size_t>(layer)],
                            edits.on_attention(layer)};
   at::Tensor z = listener.on_attention(layer, call);

@@ -28,8 +28,8 @@ class TapListener {
   virtual void on_norm_input(Role /*role*/, int /*layer*/, const at::Tensor& /*x*/) {}
 };
 
-// cos of every position, [T, 1, rotary_dim], its halves equal, and sin with the sign of rotate-half:
-// [−sin | sin]. float32, already times the attention scaling.
+// cos of every position, [T, 1, rotary_dim], its halves equal, and sin with the sign of
+// rotate-half: [−sin | sin]. float32, already times the attention scaling.
 struct RotaryTable {
   at::Tensor cos, sin;
 };

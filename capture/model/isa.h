@@ -24,15 +24,15 @@ inline Isa best_isa() {
 }  // namespace sinkscope
 
 #if defined(SINKSCOPE_X86_KERNELS)
-#define SINKSCOPE_BY_ISA(function, ...)                      \
-  switch (best_isa()) {                                      \
-    case Isa::avx512:                                        \
-      return isa_avx512::function(__VA_ARGS__);              \
-    case Isa::avx2:                                          \
-      return isa_avx2::function(__VA_ARGS__);                \
-    case Isa::base:                                          \
-      break;                                                 \
-  }                                                          \
+#define SINKSCOPE_BY_ISA(function, ...)         \
+  switch (best_isa()) {                         \
+    case Isa::avx512:                           \
+      return isa_avx512::function(__VA_ARGS__); \
+    case Isa::avx2:                             \
+      return isa_avx2::function(__VA_ARGS__);   \
+    case Isa::base:                             \
+      break;                                    \
+  }                                             \
   return isa_base::function(__VA_ARGS__)
 #else
 #define SINKSCOPE_BY_ISA(function, ...) return isa_base::function(__VA_ARGS__)

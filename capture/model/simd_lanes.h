@@ -23,9 +23,7 @@ inline F16 load(const float* p) {
 }
 inline void store(float* p, F16 v) { std::memcpy(p, &v, sizeof v); }
 inline F16 splat(float x) { return F16{} + x; }
-inline F16 lane_index() {
-  return F16{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
-}
+inline F16 lane_index() { return F16{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15}; }
 inline F16 max(F16 a, F16 b) { return a > b ? a : b; }
 inline F16 min(F16 a, F16 b) { return a < b ? a : b; }
 inline F16 abs(F16 v) {

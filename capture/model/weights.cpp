@@ -130,8 +130,8 @@ std::shared_ptr<const LayerWeights> WeightStore::read(int layer) {
   w->q_norm = from.gain(Role::q_norm);
   w->k_norm = from.gain(Role::k_norm);
   w->qkv = from.matrix({Role::q, Role::k, Role::v});
-  w->qkv_bias = from.vector(
-      {{Role::q_bias, Role::q}, {Role::k_bias, Role::k}, {Role::v_bias, Role::v}});
+  w->qkv_bias =
+      from.vector({{Role::q_bias, Role::q}, {Role::k_bias, Role::k}, {Role::v_bias, Role::v}});
   w->o = from.matrix({Role::o});
   w->o_bias = from.vector({{Role::o_bias, Role::o}});
   w->gate_up = from.matrix({Role::gate, Role::up});

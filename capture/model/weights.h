@@ -16,13 +16,13 @@ namespace sinkscope {
 // The weights of one block on the device. Rows are torch's [out, in]. Absent parts are undefined
 // tensors. q, k and v lie in one matrix, gate and up in another: one product each.
 struct LayerWeights {
-  at::Tensor ln1, ln2;          // [D] effective gains, float32
-  at::Tensor ln1_pre, ln2_pre;  // [D] what the norms' inputs are multiplied by, float32
-  at::Tensor qkv, qkv_bias;     // [(H + 2G)·d, D] rows q, then k, then v; [(H + 2G)·d]
-  at::Tensor q_norm, k_norm;    // [d] effective gains, float32
-  at::Tensor o, o_bias;         // [D, H·d]
+  at::Tensor ln1, ln2;               // [D] effective gains, float32
+  at::Tensor ln1_pre, ln2_pre;       // [D] what the norms' inputs are multiplied by, float32
+  at::Tensor qkv, qkv_bias;          // [(H + 2G)·d, D] rows q, then k, then v; [(H + 2G)·d]
+  at::Tensor q_norm, k_norm;         // [d] effective gains, float32
+  at::Tensor o, o_bias;              // [D, H·d]
   at::Tensor gate_up, gate_up_bias;  // [2·d_mlp, D] rows gate, then up
-  at::Tensor down, down_bias;   // [D, d_mlp]
+  at::Tensor down, down_bias;        // [D, d_mlp]
   std::int64_t n_bytes = 0;
 };
 

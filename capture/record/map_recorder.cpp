@@ -8,10 +8,14 @@ namespace sinkscope {
 
 MapRecorder::MapRecorder(const PatternRecord& pattern, int run, int seq_len, WriteQueue& queue,
                          BufferPool& pool)
-    : pattern_(pattern), run_(run), seq_len_(seq_len),
+    : pattern_(pattern),
+      run_(run),
+      seq_len_(seq_len),
       chunk_rows_(pattern_chunk_side(
           seq_len, pattern.reduce == Reduce::none ? static_cast<int>(pattern.heads.size()) : 1)),
-      rows_(pattern.rows), queue_(queue), pool_(pool) {
+      rows_(pattern.rows),
+      queue_(queue),
+      pool_(pool) {
   if (rows_.empty()) {
     rows_.resize(static_cast<std::size_t>(seq_len));
     std::iota(rows_.begin(), rows_.end(), 0);
@@ -103,8 +107,8 @@ void MapRecorder::write(std::shared_ptr<float> values, Span heads, int window) {
     const int end = std::min(rows.end, (r / chunk_rows_ + 1) * chunk_rows_);
     const int first_query = rows_[static_cast<std::size_t>(r)];
     const int last_query = rows_[static_cast<std::size_t>(end - 1)];
-    pieces.push_back({r, end - r, window > 0 ? std::max(0, first_query - window + 1) : 0,
-                      last_query + 1});
+    pieces.push_back(
+        {r, end - r, window > 0 ? std::max(0, first_query - window + 1) : 0, last_query + 1});
     r = end;
   }
   const std::int64_t bytes = std::int64_t{4} * heads.count() * rows.count() * seq_len_;

@@ -42,8 +42,7 @@ std::vector<StatsSite> statistics_sites(const ArchSpec& spec) {
     s.width = 1;
     for (int n : site_dims(spec, site)) s.width *= n == kSeqLen ? 1 : n;
     s.is_norm = site == Site::ln1_out || site == Site::ln2_out || site == Site::ln_final_out;
-    s.is_residual =
-        site == Site::resid_pre || site == Site::resid_mid || site == Site::resid_post;
+    s.is_residual = site == Site::resid_pre || site == Site::resid_mid || site == Site::resid_post;
     sites.push_back(s);
   }
   return sites;
@@ -111,9 +110,10 @@ CaptureLayout plan_capture(const ModelFiles& model, const CaptureRequest& reques
                 "logits: this model has no head (no lm_head.weight, embeddings not tied)");
 
   CaptureLayout layout;
-  layout.model = {spec.name,      model.path(),     fingerprint(model.checkpoint()),
-                  spec.architecture, model.config_text(), spec.n_layers, spec.n_heads,
-                  spec.n_kv_heads, spec.head_dim,    spec.d_model,       spec.vocab_size};
+  layout.model = {spec.name,         model.path(),        fingerprint(model.checkpoint()),
+                  spec.architecture, model.config_text(), spec.n_layers,
+                  spec.n_heads,      spec.n_kv_heads,     spec.head_dim,
+                  spec.d_model,      spec.vocab_size};
   layout.runs = request.runs;
   layout.attention_layers = all_of(spec.n_layers);
   for (NamedNorms& norms : read_norms(model).roles) layout.norms.push_back(std::move(norms.facts));

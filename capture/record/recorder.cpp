@@ -45,9 +45,13 @@ at::Tensor host_matrix(const at::Tensor& x) {
 
 RunRecorder::RunRecorder(const CaptureLayout& layout, int run, WriteQueue& queue, BufferPool& pool,
                          AttentionBody body, std::stop_token stop)
-    : layout_(layout), run_(run),
-      seq_len_(layout.runs[static_cast<std::size_t>(run)].seq_len()), queue_(queue), body_(body),
-      stop_(std::move(stop)), attention_rows_(rows_of(layout.attention_layers)),
+    : layout_(layout),
+      run_(run),
+      seq_len_(layout.runs[static_cast<std::size_t>(run)].seq_len()),
+      queue_(queue),
+      body_(body),
+      stop_(std::move(stop)),
+      attention_rows_(rows_of(layout.attention_layers)),
       pattern_rows_(rows_of(layout.pattern.layers)) {
   for (const StatsSite& site : layout.sites) stats_rows_[site.hook] = rows_of(site.layers);
   for (const TapRecord& tap : layout.taps) tap_rows_[tap.hook] = rows_of(tap.layers);
@@ -92,8 +96,7 @@ void RunRecorder::on_residual(Site site, int layer, const at::Tensor& value) {
   residual_stats_ = stats;
   write_stats(site, layer, stats, nullptr, median);
   if (site == Site::resid_post) write_stats(Site::resid_pre, layer + 1, stats, nullptr, median);
-  if (site != Site::resid_mid)
-    write_block_state(site == Site::resid_pre ? 0 : layer + 1, stats);
+  if (site != Site::resid_mid) write_block_state(site == Site::resid_pre ? 0 : layer + 1, stats);
 
   const int row = residual_row(site, layer);
   const bool whole = layout_.stream;
@@ -116,12 +119,12 @@ void RunRecorder::write_block_state(int state, const SharedStats& stats) {
     all[d] = static_cast<float>(n1 + n2 > 0 ? sum / (n1 + n2) : none);
     rest[d] = static_cast<float>(n2 > 0 ? stats->rest.mean_abs[d] : none);
   }
-  queue_.push(0, [=, run = run_, all = std::move(all),
-                  rest = std::move(rest)](CaptureWriter& writer) {
-    const auto D = static_cast<std::int64_t>(all.size());
-    writer.write(run, "residual/abs_mean", {state, 0}, {1, D}, all.data());
-    writer.write(run, "residual/abs_mean_rest", {state, 0}, {1, D}, rest.data());
-  });
+  queue_.push(0,
+              [=, run = run_, all = std::move(all), rest = std::move(rest)](CaptureWriter& writer) {
+                const auto D = static_cast<std::int64_t>(all.size());
+                writer.write(run, "residual/abs_mean", {state, 0}, {1, D}, all.data());
+                writer.write(run, "residual/abs_mean_rest", {state, 0}, {1, D}, rest.data());
+              });
 }
 
 void RunRecorder::write_stats(Site site, int layer, const SharedStats& stats,
@@ -167,10 +170,9 @@ at::Tensor RunRecorder::on_attention(int layer, const AttentionCall& call) {
                            ? attend_fused(call, tile, *stats, maps, stop_)
                            : attend_reference(call, tile, *stats, maps, stop_);
   if (!z.defined()) return z;
-  queue_.push(0, [stats, run = run_, row = attention_rows_.at(layer),
-                  window = call.window](CaptureWriter& writer) {
-    write_attention_stats(writer, run, row, *stats, window);
-  });
+  queue_.push(
+      0, [stats, run = run_, row = attention_rows_.at(layer), window = call.window](
+             CaptureWriter& writer) { write_attention_stats(writer, run, row, *stats, window); });
   return z;
 }
 

@@ -12,23 +12,35 @@ namespace sinkscope {
 // Where the forward pass can be listened to. A tap is (site, layer). The text is TransformerLens'
 // hook name without "blocks.N."; `*.hook_out` are our additions: the norm's output with its gain.
 enum class Site {
-  resid_pre, resid_mid, resid_post,
-  ln1_out, ln2_out, ln_final_out,
-  attn_out, mlp_out,
-  q_norm, k_norm,          // output of the per-head norms, before RoPE
-  q, k, v,                 // before RoPE, after bias and q/k norm
-  rot_q, rot_k, z,
-  mlp_pre, mlp_pre_linear, // gate and up projections
-  mlp_post,                // input of the down projection
+  resid_pre,
+  resid_mid,
+  resid_post,
+  ln1_out,
+  ln2_out,
+  ln_final_out,
+  attn_out,
+  mlp_out,
+  q_norm,
+  k_norm,  // output of the per-head norms, before RoPE
+  q,
+  k,
+  v,  // before RoPE, after bias and q/k norm
+  rot_q,
+  rot_k,
+  z,
+  mlp_pre,
+  mlp_pre_linear,  // gate and up projections
+  mlp_post,        // input of the down projection
 };
 
 inline constexpr Site kAllSites[] = {
-    Site::resid_pre, Site::resid_mid, Site::resid_post, Site::ln1_out, Site::ln2_out,
-    Site::ln_final_out, Site::attn_out, Site::mlp_out, Site::q_norm, Site::k_norm, Site::q,
-    Site::k, Site::v, Site::rot_q, Site::rot_k, Site::z, Site::mlp_pre, Site::mlp_pre_linear,
-    Site::mlp_post};
+    Site::resid_pre, Site::resid_mid,      Site::resid_post, Site::ln1_out,
+    Site::ln2_out,   Site::ln_final_out,   Site::attn_out,   Site::mlp_out,
+    Site::q_norm,    Site::k_norm,         Site::q,          Site::k,
+    Site::v,         Site::rot_q,          Site::rot_k,      Site::z,
+    Site::mlp_pre,   Site::mlp_pre_linear, Site::mlp_post};
 
-const char* hook_name(Site site);                             // "hook_resid_pre", "attn.hook_q"
+const char* hook_name(Site site);  // "hook_resid_pre", "attn.hook_q"
 std::optional<Site> site_of_hook(const std::string& hook);
 
 // Whether a model of this architecture has the site at all.

@@ -22,10 +22,10 @@ double row_energy(const float* x, int n, float* max_abs, std::int32_t* max_dim, 
   SINKSCOPE_BY_ISA(row_energy, x, n, max_abs, max_dim, finite);
 }
 void merge_columns(const float* x, std::int64_t stride, int n_rows, int n_dims, int row0,
-                   double count, double* mean, double* m2, double* m3, double* m4,
-                   double* sum_abs, float* max_abs, std::int32_t* max_token) {
-  SINKSCOPE_BY_ISA(merge_columns, x, stride, n_rows, n_dims, row0, count, mean, m2, m3, m4,
-                   sum_abs, max_abs, max_token);
+                   double count, double* mean, double* m2, double* m3, double* m4, double* sum_abs,
+                   float* max_abs, std::int32_t* max_token) {
+  SINKSCOPE_BY_ISA(merge_columns, x, stride, n_rows, n_dims, row0, count, mean, m2, m3, m4, sum_abs,
+                   max_abs, max_token);
 }
 // A row with NaN or infinity: counts them and looks only at what is finite.
 void careful_row(const float* x, int n, TokenStats& token, std::size_t t) {
@@ -45,8 +45,7 @@ void careful_row(const float* x, int n, TokenStats& token, std::size_t t) {
   }
   const int finite = n - token.n_nan[t] - token.n_inf[t];
   token.max_abs[t] = best < 0 ? std::numeric_limits<double>::quiet_NaN() : best;
-  token.rms[t] = finite > 0 ? std::sqrt(energy / finite)
-                            : std::numeric_limits<double>::quiet_NaN();
+  token.rms[t] = finite > 0 ? std::sqrt(energy / finite) : std::numeric_limits<double>::quiet_NaN();
   token.r2[t] = energy > 0 ? best * best / energy : 0;
 }
 
@@ -102,17 +101,28 @@ void fast_columns(const float* x, std::int64_t stride, int row_begin, int row_en
 }  // namespace
 
 DimStats::DimStats(int width)
-    : count(at(width)), mean(count), m2(count), m3(count), m4(count), mean_abs(count),
-      max_abs(count), max_token(at(width), -1), argmax_count(at(width), 0) {}
+    : count(at(width)),
+      mean(count),
+      m2(count),
+      m3(count),
+      m4(count),
+      mean_abs(count),
+      max_abs(count),
+      max_token(at(width), -1),
+      argmax_count(at(width), 0) {}
 
 TokenStats::TokenStats(int seq_len)
-    : rms(at(seq_len)), max_abs(rms), r2(rms), max_dim(at(seq_len), -1), n_nan(at(seq_len), 0),
+    : rms(at(seq_len)),
+      max_abs(rms),
+      r2(rms),
+      max_dim(at(seq_len), -1),
+      n_nan(at(seq_len), 0),
       n_inf(n_nan) {}
 
 void serial_for(std::int64_t n, std::int64_t, const RangeBody& body) { body(0, n); }
 
 TapStats tap_stats(const float* x, int seq_len, int width, std::int64_t stride,
-                     const ParallelFor& parallel) {
+                   const ParallelFor& parallel) {
   TapStats stats(seq_len, width);
   std::atomic<bool> all_finite{true};
   parallel(seq_len, 64, [&](std::int64_t begin, std::int64_t end) {

@@ -40,7 +40,7 @@ void serial_for(std::int64_t n, std::int64_t grain, const RangeBody& body);
 
 // Statistics of x [seq_len, width], row stride in floats.
 TapStats tap_stats(const float* x, int seq_len, int width, std::int64_t stride,
-                     const ParallelFor& parallel = serial_for);
+                   const ParallelFor& parallel = serial_for);
 
 // Element (n−1)/2 of the n = seq_len·width sorted |x|; NaN sorts last.
 double median_abs(const float* x, int seq_len, int width, std::int64_t stride,

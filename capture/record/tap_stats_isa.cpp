@@ -22,9 +22,9 @@ struct Tile {
 template <class V>
 void merge(double n_a, double n_b, V delta, V b2, V b3, V b4, V& mean, V& m2, V& m3, V& m4) {
   const double n = n_a + n_b;
-  const V d_n = delta / n;        // δ/n
-  const V d2 = delta * d_n;       // δ²/n
-  const V d3 = d2 * d_n;          // δ³/n²
+  const V d_n = delta / n;   // δ/n
+  const V d2 = delta * d_n;  // δ²/n
+  const V d3 = d2 * d_n;     // δ³/n²
   m4 = m4 + b4 + d3 * d_n * (n_a * n_b * (n_a * n_a - n_a * n_b + n_b * n_b)) +
        d_n * d_n * 6.0 * (b2 * (n_a * n_a) + m2 * (n_b * n_b)) + d_n * 4.0 * (b3 * n_a - m3 * n_b);
   m3 = m3 + b3 + d3 * (n_a * n_b * (n_a - n_b)) + d_n * 3.0 * (b2 * n_a - m2 * n_b);

@@ -4,14 +4,14 @@
 #include <cstdint>
 
 // Inner loops of tap_stats, once per instruction set. All rows are finite here.
-#define SINKSCOPE_DECLARE_TAP_STATS(isa)                                                        \
+#define SINKSCOPE_DECLARE_TAP_STATS(isa)                                                         \
   namespace sinkscope::isa {                                                                     \
   /* Central moments and largest |x| of dims [0, n_dims) over n_rows rows, merged into the */    \
   /* running arrays, whose counts are all `count` rows so far. max_token counts from row0. */    \
   void merge_columns(const float* x, std::int64_t stride, int n_rows, int n_dims, int row0,      \
                      double count, double* mean, double* m2, double* m3, double* m4,             \
                      double* sum_abs, float* max_abs, std::int32_t* max_token);                  \
-  /* Returns Σx²; the largest |x| and its first index; whether all values are finite. */         \
+  /* Returns Σx²; the largest |x| and its first index; whether all values are finite. */       \
   double row_energy(const float* x, int n, float* max_abs, std::int32_t* max_dim, bool* finite); \
   }
 

@@ -30,8 +30,8 @@ void write_dims(CaptureWriter& writer, int run, const std::string& group, int ro
 }  // namespace
 
 void write_tap_stats(CaptureWriter& writer, int run, const std::string& hook, int row,
-                      const TapStats& stats, const TapStats* norm_input,
-                      std::optional<double> median) {
+                     const TapStats& stats, const TapStats* norm_input,
+                     std::optional<double> median) {
   const std::string group = "stats/" + hook;
   write_dims(writer, run, group + "/dim_first", row, stats.first);
   write_dims(writer, run, group + "/dim_rest", row, stats.rest);

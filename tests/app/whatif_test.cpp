@@ -83,8 +83,7 @@ TEST(ProbeVerb, FindsThePlantedDimensionAndMeasuresEveryReader) {
   EXPECT_EQ(json["verdicts"].size(), 8u);
   EXPECT_EQ(nlohmann::ordered_json::parse(test::read_file(out)), json);
   const std::string help = cli({"probe", "--help"}).out;
-  for (const auto& [key, value] : json.items())
-    EXPECT_THAT(help, HasSubstr(key)) << key;
+  for (const auto& [key, value] : json.items()) EXPECT_THAT(help, HasSubstr(key)) << key;
 }
 
 TEST(ProbeVerb, RefusesModesAndDimensionsThatAreNotThere) {

@@ -85,7 +85,8 @@ TEST(SinkOracles, LabSequenceStatisticsOfTheFirstToken) {
   test::put_residual(capture, "run0", 3, 32, oracle.floats("residual_seq0"), false);
   const SinkReport report =
       sink_report(capture, {}, {.at = PositionFilter::parse("first"), .massive = {.min_abs = 10}});
-  const std::vector<double> first = oracle.doubles("max_abs_first");  // [7,32]; token 0 is always <s>
+  const std::vector<double> first =
+      oracle.doubles("max_abs_first");  // [7,32]; token 0 is always <s>
   for (std::size_t s = 0; s < 7; ++s) {
     const auto begin = first.begin() + static_cast<std::ptrdiff_t>(32 * s);
     const auto top = std::max_element(begin, begin + 32);

@@ -28,8 +28,13 @@ Reference reference_row(const std::vector<float>& scores, int query, int window)
   std::sort(sorted.begin(), sorted.end());
   double mass = 0;
   for (double s : seen) mass += std::exp(s - sorted.back());
-  Reference r{std::vector<double>(scores.size(), 0.0), sorted.back() + std::log(mass), 0,
-              sorted.back() - sorted[(sorted.size() - 1) / 2], 0, 0, 0};
+  Reference r{std::vector<double>(scores.size(), 0.0),
+              sorted.back() + std::log(mass),
+              0,
+              sorted.back() - sorted[(sorted.size() - 1) / 2],
+              0,
+              0,
+              0};
   for (int j = first; j <= query; ++j) {
     const double p = std::exp(scores[static_cast<std::size_t>(j)] - r.lse);
     r.p[static_cast<std::size_t>(j)] = p;
@@ -44,9 +49,9 @@ Reference reference_row(const std::vector<float>& scores, int query, int window)
 struct Output {
   explicit Output(int rows) : values(9, std::vector<float>(static_cast<std::size_t>(rows))) {}
   AttentionRowStats view() {
-    return {values[0].data(), values[1].data(), values[2].data(), values[3].data(),
-            values[4].data(), values[5].data(), values[6].data(), values[7].data(),
-            values[8].data()};
+    return {values[0].data(), values[1].data(), values[2].data(),
+            values[3].data(), values[4].data(), values[5].data(),
+            values[6].data(), values[7].data(), values[8].data()};
   }
   std::vector<std::vector<float>> values;
 };
@@ -71,9 +76,9 @@ TEST_P(AttentionRows, EqualADoubleReference) {
   const std::vector<float> before = scores;
   std::vector<float> key_mass(static_cast<std::size_t>(n_keys), 0.0f);
   Output out(rows);
-  attention_rows({scores.data(), stride, query_begin, rows, key_begin, n_keys, window,
-                  norms.data()},
-                 out.view(), key_mass.data());
+  attention_rows(
+      {scores.data(), stride, query_begin, rows, key_begin, n_keys, window, norms.data()},
+      out.view(), key_mass.data());
 
   std::vector<double> mass(static_cast<std::size_t>(n_keys), 0.0);
   for (int r = 0; r < rows; ++r) {

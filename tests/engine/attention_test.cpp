@@ -87,7 +87,8 @@ TEST_P(Bodies, FusedEqualsReference) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Shapes, Bodies,
-                         ::testing::Values(Shape{1, 4, 2, 6, 0, 4, 1}, Shape{23, 4, 2, 24, 0, 4, 23},
+                         ::testing::Values(Shape{1, 4, 2, 6, 0, 4, 1},
+                                           Shape{23, 4, 2, 24, 0, 4, 23},
                                            Shape{100, 6, 2, 10, 0, 3, 40},
                                            Shape{150, 6, 3, 8, 7, 2, 150},
                                            Shape{131, 3, 1, 14, 40, 3, 64}));

@@ -94,10 +94,10 @@ TEST(FieldCases, FC42_LastStateIsBeforeTheFinalNorm) {
       mean_square += x * x / static_cast<double>(D);
     }
     for (std::size_t d = 0; d < D; ++d)
-      ASSERT_NEAR(normed[t * D + d],
-                  gain[d] * stream[last + t * D + d] /
-                      std::sqrt(mean_square + model->spec().norm_eps),
-                  1e-5);
+      ASSERT_NEAR(
+          normed[t * D + d],
+          gain[d] * stream[last + t * D + d] / std::sqrt(mean_square + model->spec().norm_eps),
+          1e-5);
   }
   // L+1 states in the averages.
   EXPECT_EQ(file.dims("/run0/residual/abs_mean")[0], model->spec().n_layers + 1);
@@ -120,9 +120,9 @@ TEST(Engine, RecordsChosenHeadsRowsAndLayers) {
   for (std::size_t h = 0; h < 2; ++h)
     for (std::size_t r = 0; r < 4; ++r)
       for (std::size_t j = 0; j < 300; ++j)
-        ASSERT_EQ(few[(h * 4 + r) * 300 + j],
-                  all[((H + 2 + h) * 300 + static_cast<std::size_t>(request.record.rows[r])) * 300 +
-                      j]);
+        ASSERT_EQ(
+            few[(h * 4 + r) * 300 + j],
+            all[((H + 2 + h) * 300 + static_cast<std::size_t>(request.record.rows[r])) * 300 + j]);
   // Statistics cover every layer and head all the same.
   EXPECT_EQ(part.floats("/run0/attention/key_mass"), whole.floats("/run0/attention/key_mass"));
 
@@ -132,8 +132,7 @@ TEST(Engine, RecordsChosenHeadsRowsAndLayers) {
   ASSERT_EQ(mean.dims("/run0/attention/pattern"), (std::vector<std::int64_t>{1, 1, 300, 300}));
   const std::vector<float> reduced = mean.floats("/run0/attention/pattern");
   for (std::size_t i = 0; i < 300 * 300; ++i)
-    ASSERT_NEAR(reduced[i],
-                (all[(H + 2) * 90000 + i] + all[(H + 3) * 90000 + i]) / 2, 1e-7);
+    ASSERT_NEAR(reduced[i], (all[(H + 2) * 90000 + i] + all[(H + 3) * 90000 + i]) / 2, 1e-7);
 }
 
 // FC-47: the tap is picked by name: the down projection's input is a site of its own.
@@ -264,8 +263,8 @@ TEST(Engine, WhatDoesNotExistIsNamed) {
 std::optional<CaptureSummary> canceled_capture(const ModelFiles& model, const std::string& path,
                                                bool before) {
   const CaptureRequest request = request_for(some_ids(700, 157));
-  const auto writer = CaptureWriter::create(path, plan_capture(model, request),
-                                            CaptureWriter::Existing::refuse);
+  const auto writer =
+      CaptureWriter::create(path, plan_capture(model, request), CaptureWriter::Existing::refuse);
   std::stop_source stop;
   Progress progress;
   if (before) stop.request_stop();

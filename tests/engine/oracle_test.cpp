@@ -22,8 +22,8 @@ struct Tolerance {
 };
 constexpr Tolerance kValues{1e-4, 1e-4}, kProbabilities{0, 1e-5};
 
-void expect_close(const std::vector<float>& got, const std::vector<float>& want, Tolerance tolerance,
-                  const std::string& what) {
+void expect_close(const std::vector<float>& got, const std::vector<float>& want,
+                  Tolerance tolerance, const std::string& what) {
   ASSERT_EQ(got.size(), want.size()) << what;
   for (std::size_t i = 0; i < got.size(); ++i)
     ASSERT_LE(std::fabs(got[i] - want[i]),
@@ -86,8 +86,7 @@ CaptureRequest everything(const H5Reference& expected) {
   return request;
 }
 
-void compare_with_expected(const std::string& capture_path, const H5Reference& want,
-                           int n_layers) {
+void compare_with_expected(const std::string& capture_path, const H5Reference& want, int n_layers) {
   const H5Reference got(capture_path);
   expect_close(got.floats("/run0/residual/stream"), want.floats("/residual"), kValues, "residual");
   expect_close(got.floats("/run0/residual/final_norm"), want.floats("/final_norm"), kValues,

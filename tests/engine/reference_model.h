@@ -19,7 +19,7 @@ struct ReferenceHooks {
   std::function<Rows(Role role, int layer, const Rows& x, const Row& gain, double eps)> norm;
   // Scores of query i over keys 0 … i → weights; replaces softmax.
   std::function<Row(int layer, int head, int i, const Row& scores)> weights;
-  std::function<void(int layer, int head, Rows& v)> values;       // [T][d], one query head's
+  std::function<void(int layer, int head, Rows& v)> values;  // [T][d], one query head's
   std::function<void(int layer, int head, const Rows& n1, Rows& z)> z;
   std::function<double(double gate)> activation;
 };

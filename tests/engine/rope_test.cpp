@@ -67,7 +67,7 @@ TEST(Rope, YarnScalesCosAndSinAndInterpolatesSlowDims) {
   rope.truncate = false;
   const RopeFrequencies f = rope_frequencies(rope, 131072, 10);
   EXPECT_NEAR(f.attention_scaling, 0.1 * std::log(32.0) + 1, 1e-6);
-  EXPECT_FLOAT_EQ(f.inverse[0], 1);  // fast: kept
+  EXPECT_FLOAT_EQ(f.inverse[0], 1);                                           // fast: kept
   EXPECT_NEAR(f.inverse[31] * 32 / std::pow(150000.0, -62.0 / 64), 1, 1e-6);  // slow: divided
   rope.mscale = 2;
   rope.mscale_all_dim = 1;

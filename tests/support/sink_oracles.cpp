@@ -60,10 +60,10 @@ void expect_smollm2_attention(const SinkReport& report, const H5Reference& oracl
 
 void expect_smollm2_residual(const SinkReport& report, const H5Reference& oracle) {
   const ResidualReport& r = report.runs.at(0).residual;
-  const std::vector<double> max_abs = oracle.doubles("max_abs"), median = oracle.doubles("median_abs");
+  const std::vector<double> max_abs = oracle.doubles("max_abs"),
+                            median = oracle.doubles("median_abs");
   const std::vector<double> kurtosis = oracle.doubles("kurtosis_tensor");
-  const std::vector<int> token = oracle.ints("max_abs_token"),
-                         dim = oracle.ints("max_abs_dim");
+  const std::vector<int> token = oracle.ints("max_abs_token"), dim = oracle.ints("max_abs_dim");
   ASSERT_EQ(r.sites.size(), max_abs.size());
   ASSERT_EQ(r.kurtosis.at(0).first, "pearson_tensor");
   for (std::size_t s = 0; s < max_abs.size(); ++s) {

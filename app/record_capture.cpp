@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 
 namespace sinkscope {
@@ -10,6 +11,9 @@ namespace sinkscope {
 std::optional<CaptureSummary> record_capture(const ModelFiles& model, const CaptureRequest& request,
                                              const CaptureLayout& layout, const std::string& path,
                                              CaptureWriter::Existing existing, JobContext job) {
+  const bool is_edited = std::any_of(request.runs.begin(), request.runs.end(),
+                                     [](const RunInput& run) { return run.edit_of >= 0; });
+  if (is_edited) load_engine().check_edits(model, request);
   // The file is made while LibTorch is still loading.
   const auto writer = CaptureWriter::create(path, layout, existing, [&](Provenance& provenance) {
     const Engine& engine = load_engine();

@@ -100,6 +100,10 @@ class Engine {
   // Which body will compute attention, and with which instructions: "fused (avx512)", "reference".
   virtual std::string kernel(const CaptureRequest& request) const = 0;
 
+  // Whether every edit of the request's twins can take effect, before a file is made. Throws
+  // Error: invalid_argument, unsupported, not_found, corrupt.
+  virtual void check_edits(const ModelFiles& model, const CaptureRequest& request) = 0;
+
   // Runs the model over the request's prompts, layer-major, and fills `writer` (made from
   // plan_capture's layout of the same request). Does not call finish(). Canceled: nullopt, whole
   // layers are in the file. Throws Error: unsupported, device, out_of_memory, io, corrupt.

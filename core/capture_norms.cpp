@@ -19,6 +19,8 @@ std::vector<NormFacts> read_norms(const CaptureReader& reader, const std::string
     facts.width = static_cast<int>(reader.dims(run, group + "/gain").back());
     facts.gain = reader.read_f32(run, group + "/gain");
     facts.gain_raw = reader.read_f32(run, group + "/gain_raw");
+    if (reader.has(run, group + "/pre_gain"))
+      facts.pre_gain = reader.read_f32(run, group + "/pre_gain");
     norms.push_back(std::move(facts));
   }
   return norms;

@@ -75,6 +75,7 @@ std::optional<Recording> record(const ModelFiles& model, const AbsorbFlags& flag
   what.record = "stats,logits";
   CaptureRequest request = capture_request(flags.run, what);
   request.runs = runs;
+  request.dtype = RunDtype::float32;  // what the self-check is stated for
   if (!record_to_file(model, request, plan_capture(model, request), path,
                       CaptureWriter::Existing::refuse,
                       parse_progress_mode(flags.run.progress, console), console))
@@ -207,6 +208,7 @@ int run_absorb(const std::vector<std::string>& args, Console& console) {
   if (!command.parse(args, console)) return kExitDone;
   if (!flags.output)
     throw Error(ErrorKind::invalid_argument, "absorb: expected -o DIR, the folder to make");
+  while (flags.output->size() > 1 && flags.output->back() == '/') flags.output->pop_back();
   const double tolerance =
       flags.tolerance ? parse_number("--tolerance", *flags.tolerance, 0, 1) : kTolerance;
   std::error_code ignored;
@@ -252,7 +254,12 @@ int run_absorb(const std::vector<std::string>& args, Console& console) {
                     check.difference, check.relative(), tolerance));
     return kExitCheck;
   }
-  fs::rename(part, *flags.output);
+  fs::rename(part, *flags.output, ignored);
+  if (ignored) {
+    const std::string reason = ignored.message();
+    fs::remove_all(part, ignored);
+    throw Error(ErrorKind::io, fmt::format("{}: cannot be made: {}", *flags.output, reason));
+  }
   print_outcome(flags, absorption, check, before->report, after->report, console);
   return kExitDone;
 }

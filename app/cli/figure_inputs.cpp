@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 
 #include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <map>
 #include <set>
 
@@ -24,6 +26,18 @@ std::string stem_of(const std::string& path) {
   const std::filesystem::path name = std::filesystem::path(path).lexically_normal();
   const std::string stem = name.stem().string();
   return stem.empty() ? path : stem;
+}
+
+// A table that another verb wrote begins like JSON.
+bool looks_like_json(const std::string& path) {
+  std::ifstream file(path);
+  char first = 0;
+  return file >> first && first == '{';
+}
+
+std::string whole_text(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
 }
 
 FigureInput model_input(const std::string& path, Console& console) {
@@ -72,6 +86,11 @@ OpenedInputs open_figure_inputs(const FigureRequest& request, Console& console) 
       input.capture = &capture;
       input.run = pick_run(capture, place.run, run, console);
       input.model = capture.model(input.run);
+      opened.inputs.push_back(std::move(input));
+    } else if (std::filesystem::is_regular_file(place.path) && looks_like_json(place.path)) {
+      FigureInput input;
+      input.model.name = stem_of(place.path);
+      input.evidence = whole_text(place.path);
       opened.inputs.push_back(std::move(input));
     } else {
       opened.inputs.push_back(model_input(word, console));

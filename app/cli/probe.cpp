@@ -144,12 +144,12 @@ bool measure(const ModelFiles& model, EvaluateRequest request, ProgressMode mode
   return true;
 }
 
-void print_table(const ProbeFlags& flags, const ProbeTable& table, Console& console) {
-  if (flags.output) {
-    OutputFile file(*flags.output, flags.force, console.out);
-    file.stream() << probe_json(table).dump(2) << '\n';
-    file.close();
-    if (file.is_standard_output()) return;
+void print_table(const ProbeFlags& flags, const ProbeTable& table,
+                 std::optional<OutputFile>& output, Console& console) {
+  if (output) {
+    output->stream() << probe_json(table).dump(2) << '\n';
+    output->close();
+    if (output->is_standard_output()) return;
   }
   if (flags.json)
     console.out << probe_json(table).dump() << '\n';
@@ -174,7 +174,14 @@ int run_probe(const std::vector<std::string>& args, Console& console) {
   ProbeTable table;
   table.tau = flags.tau ? parse_number("--tau", *flags.tau, 1e-6, 1e9) : 3;
   const std::string dims = flags.dims.value_or("auto");
-  if (dims != "auto") table.dims = parse_ranges("--dims", dims);
+  if (dims != "auto") {
+    table.dims = parse_ranges("--dims", dims);
+    if (table.dims.empty())
+      throw Error(ErrorKind::invalid_argument,
+                  "--dims: expected the probed dimensions, found all of them");
+  }
+  std::optional<OutputFile> output;  // before minutes of work, not after
+  if (flags.output) output.emplace(*flags.output, flags.force, console.out);
   const std::future<void> warming = warm_engine();
   const auto model = open_model(flags.model, OpenOptions{flags.run.ignore_index});
   for (const std::string& warning : model->warnings()) console.warn(warning);
@@ -198,7 +205,7 @@ int run_probe(const std::vector<std::string>& args, Console& console) {
     console.note("canceled");
     return kExitCanceled;
   }
-  print_table(flags, table, console);
+  print_table(flags, table, output, console);
   return kExitDone;
 }
 

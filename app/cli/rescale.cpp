@@ -23,7 +23,8 @@ const char* const kHelp =
     "--json keys: schema (sinkscope.rescale/1), conventions, file, run, model, tokens, "
     "token_text,\n"
     "dims, key, points_above_bound, norms [{role, layer, eps, dim, r2, share_after, alpha,\n"
-    "output_rms, bound_1, bound_5, lower, next_linear}], heads [{layer, head, query, p,\n"
+    "output_rms, gain_max, gain_dim, bound_1, bound_5, lower, next_linear}], heads [{layer, head, "
+    "query, p,\n"
     "share_after, through_o}], queries, not_computed, non_finite_values (null above).\n\n"
     "example: sinkscope rescale run.h5 --model org/name";
 

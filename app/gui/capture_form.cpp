@@ -117,17 +117,21 @@ CaptureChoice CaptureForm::choice() const {
 void CaptureForm::replan() {
   if (model_ == nullptr) return;
   plan_.reset();
+  const CaptureChoice wanted = choice();
+  // What arrives when another model or another text is there already is for nobody.
   worker_->submit(
       "plan",
-      [this, model = model_, wanted = choice()](const std::stop_token&) {
+      [this, model = model_, wanted](const std::stop_token&) {
         CapturePlan plan = plan_recording(*model, wanted);
-        return [this, plan = std::move(plan)] {
+        return [this, model, plan = std::move(plan)] {
+          if (model != model_ || plan.choice != choice()) return;
           plan_ = plan;
           failure_.clear();
           showPlan();
         };
       },
-      [this](const std::string& message) {
+      [this, model = model_, wanted](const std::string& message) {
+        if (model != model_ || wanted != choice()) return;
         plan_.reset();
         failure_ = QString::fromStdString(message);
         asks_when_planned_ = false;

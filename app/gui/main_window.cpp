@@ -74,7 +74,12 @@ void MainWindow::connectSession() {
   });
   connect(&session_, &Session::snapshotChanged, this, [this](Picture picture) {
     const QString failure = session_.failureOf(picture);
-    if (!failure.isEmpty()) showError(failure);
+    if (!failure.isEmpty()) {
+      showError(failure);
+      failed_picture_ = picture;
+    } else if (failed_picture_ == picture) {
+      showError({});
+    }
   });
 }
 
@@ -95,18 +100,21 @@ void MainWindow::connectRecording() {
   connect(&recording_, &Recording::finished, this, [this](const QString& path) {
     progress_row_->hide();
     updateBanner();
-    recorded_ = path.toStdString();
+    updateTabs();
+    recorded_ = QFileInfo(path).absoluteFilePath().toStdString();
     open(path);
   });
   connect(&recording_, &Recording::canceled, this, [this](const QString& part) {
     progress_row_->hide();
     updateBanner();
+    updateTabs();
     showError(part.isEmpty() ? tr("Canceled before anything was recorded.")
                              : tr("Canceled; whole layers are in %1").arg(part));
   });
   connect(&recording_, &Recording::failed, this, [this](const QString& message) {
     progress_row_->hide();
     updateBanner();
+    updateTabs();
     showError(message);
   });
 }
@@ -205,6 +213,7 @@ void MainWindow::startRecording(const CapturePlan& plan, const QString& path) {
 }
 
 void MainWindow::showError(const QString& message) {
+  failed_picture_.reset();
   error_->setText(message);
   error_bar_->setVisible(!message.isEmpty());
 }

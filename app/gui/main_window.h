@@ -97,6 +97,7 @@ class MainWindow : public QMainWindow {
   std::map<std::string, Tab> tabs_;
   std::string panel_id_;
   std::string recorded_;  // a capture that is about to open because it was just recorded
+  std::optional<Picture> failed_picture_;  // whose failure the bar shows
   bool form_is_shown_ = false;
   QToolBar* toolbar_ = nullptr;
   QActionGroup* tab_group_ = nullptr;

@@ -132,7 +132,7 @@ void NavigationColumn::showOpened() {
     }
     auto* item = child_named(
         *tree_, file,
-        tr("%1 · %2 tokens").arg(QString::fromStdString(facts->name())).arg(facts->seq_len()));
+        tr("%1 · %2 tokens").arg(QString::fromStdString(run_label(*facts))).arg(facts->seq_len()));
     item->setData(0, kPathRole, QString::fromStdString(facts->path));
     item->setData(0, kRunRole, QString::fromStdString(facts->run));
   }

@@ -30,11 +30,20 @@ std::string model_sentence(const ModelCard& card) {
                      spec.n_heads, spec.d_model, size);
 }
 
+std::string run_label(const RunFacts& facts) {
+  if (facts.input.edit_of < 0) return facts.name();
+  const std::string label = facts.name() + " · edited";
+  return facts.name() == facts.run ? label : label + " · " + facts.run;
+}
+
 std::vector<RunFacts> OpenFiles::open(const std::string& path) {
   readers_.erase(path);
   const CaptureReader& file = reader(path);
   std::vector<RunFacts> runs;
-  for (const std::string& run : file.runs()) runs.push_back(read_run_facts(file, run));
+  for (const std::string& run : file.runs()) {
+    runs.push_back(read_run_facts(file, run));
+    for (const std::string& twin : file.edits(run)) runs.push_back(read_run_facts(file, twin));
+  }
   return runs;
 }
 

@@ -26,11 +26,15 @@ OpenModel open_for_window(const std::string& path);
 // parameters in a GGUF file of 93.5 MiB."
 std::string model_sentence(const ModelCard& card);
 
+// The name of a run, which tells its edited twins from it: "story · edited · run0_edit0".
+std::string run_label(const RunFacts& facts);
+
 // The captures that are open. All members run on the reading worker's thread: exactly one thread
 // touches a file.
 class OpenFiles {
  public:
-  // Opens the file again where it was open before: a recording may have replaced it.
+  // Every run with its edited twins behind it. Opens the file again where it was open before: a
+  // recording may have replaced it.
   std::vector<RunFacts> open(const std::string& path);
   // Opens it on first use. Errors: those of CaptureReader::open.
   const CaptureReader& reader(const std::string& path);

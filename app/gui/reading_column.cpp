@@ -53,8 +53,8 @@ ReadingColumn::ReadingColumn(Session& session, QWidget* parent)
     const QModelIndex index = table_->indexAt(at);
     if (!index.isValid()) return;
     QMenu menu;
-    if (menu.addAction(tr("Remove pin")) == menu.exec(table_->viewport()->mapToGlobal(at)))
-      pins_.removeRows(index.row(), 1);
+    const QAction* remove = menu.addAction(tr("Remove pin"));
+    if (menu.exec(table_->viewport()->mapToGlobal(at)) == remove) pins_.removeRows(index.row(), 1);
   });
   connect(&session_, &Session::snapshotChanged, this, [this](Picture picture) {
     if (picture != Picture::overview) return;
@@ -120,7 +120,7 @@ void ReadingColumn::setPanel(Panel* panel) {
   connect(panel_, &Panel::colorScaleChanged, this, &ReadingColumn::showScale);
   connect(panel_, &Panel::hovered, this, &ReadingColumn::showReadOut);
   connect(panel_, &Panel::pinAsked, this, [this](const ReadOut& readOut) {
-    last_ = readOut;
+    remember(readOut);
     pin();
   });
 }
@@ -141,18 +141,21 @@ void ReadingColumn::stepRange(int by) {
 }
 
 void ReadingColumn::showReadOut(const ReadOut& readOut) {
-  if (!readOut.lines.isEmpty()) last_ = readOut;
+  if (!readOut.lines.isEmpty()) remember(readOut);
   pin_button_->setEnabled(!last_.lines.isEmpty());
   cursor_->setText(readOut.lines.join(QLatin1Char('\n')));
+}
+
+void ReadingColumn::remember(const ReadOut& readOut) {
+  const auto facts = session_.run();
+  last_ = readOut;
+  last_run_ = facts == nullptr ? QString() : QString::fromStdString(run_label(*facts));
 }
 
 QString ReadingColumn::cursorText() const { return cursor_->text(); }
 
 void ReadingColumn::pin() {
-  const auto facts = session_.run();
-  if (last_.lines.isEmpty()) return;
-  pins_.add({last_.cell, facts == nullptr ? QString() : QString::fromStdString(facts->name()),
-             last_.place, last_.value});
+  if (!last_.lines.isEmpty()) pins_.add({last_.cell, last_run_, last_.place, last_.value});
 }
 
 }  // namespace sinkscope

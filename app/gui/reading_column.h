@@ -40,6 +40,7 @@ class ReadingColumn : public QWidget {
   void build();
   void showScale();
   void showReadOut(const ReadOut& readOut);
+  void remember(const ReadOut& readOut);
 
   Session& session_;
   Panel* panel_ = nullptr;
@@ -50,6 +51,7 @@ class ReadingColumn : public QWidget {
   QTableView* table_;
   PinTable pins_;
   ReadOut last_;
+  QString last_run_;  // whose last_ is
 };
 
 }  // namespace sinkscope

@@ -33,6 +33,12 @@ void Recording::start(std::shared_ptr<const ModelFiles> model, const CapturePlan
       "record",
       [this, model = std::move(model), plan, path, existing,
        progress = progress_](std::stop_token stop) -> Worker::Deliver {
+        if (stop.stop_requested()) {  // before it began: no file is made
+          return [this] {
+            end();
+            emit canceled(QString());
+          };
+        }
         require_free_space(path, plan.file_bytes);
         bool is_whole = false;
         try {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <set>
+#include <stop_token>
 #include <utility>
 
 #include "app/gui/session.h"
@@ -69,12 +70,25 @@ std::string title_of(const CompareItem& item, const std::vector<CompareItem>& al
 }
 
 CompareSide side_of(OpenFiles& files, const CompareItem& item, const std::vector<CompareItem>& all,
-                    const ViewOptions& options) {
+                    const ViewOptions& options, const std::stop_token& stop) {
   const CaptureReader& reader = files.reader(item.path);
   const std::string title = title_of(item, all);
   if (item.kind == MapKind::attention)
-    return compare_side(read_attention(reader, attention_of(item, options)), title);
+    return compare_side(read_attention(reader, attention_of(item, options), stop), title);
   return compare_side(read_residual(reader, residual_of(item, options)), title);
+}
+
+// Whether what a slot shows belongs to another run than what is asked for now.
+template <class Snapshot, class Request>
+bool is_other_run(const Slot<Snapshot, Request>& slot, const std::string& path,
+                  const Request& request) {
+  return !slot.request || slot.path != path || slot.request->run != request.run;
+}
+
+// A comparison names the runs of its sides itself.
+bool is_other_run(const Slot<CompareSnapshot, std::vector<CompareItem>>& /*slot*/,
+                  const std::string& /*path*/, const std::vector<CompareItem>& /*request*/) {
+  return false;
 }
 
 }  // namespace
@@ -82,13 +96,19 @@ CompareSide side_of(OpenFiles& files, const CompareItem& item, const std::vector
 template <class Snapshot, class Request, class Read>
 void Session::refresh(Picture picture, Slot<Snapshot, Request>& slot, const std::string& path,
                       const std::optional<Request>& request, Read read) {
-  if (!slot.wanted || (slot.path == path && slot.request == request)) return;
+  if (!slot.wanted) return;
+  const bool is_empty = !slot.shown.snapshot && slot.failure.empty();
+  if (slot.path == path && slot.request == request && (request || is_empty)) return;
+  const bool clears = !is_empty && (!request || is_other_run(slot, path, *request));
   slot.path = path;
   slot.request = request;
-  if (!request) {
+  if (clears) {
     slot.shown = {};
     slot.failure.clear();
-    emit snapshotChanged(picture);
+  }
+  if (!request) {
+    worker_->stop(tag_of(picture));
+    if (clears) emit snapshotChanged(picture);
     return;
   }
   const auto answer = [this, picture, &slot, path, request](Shown<Snapshot> result,
@@ -100,11 +120,12 @@ void Session::refresh(Picture picture, Slot<Snapshot, Request>& slot, const std:
   };
   worker_->submit(
       tag_of(picture),
-      [files = files_, request = *request, read, answer](const std::stop_token&) {
-        Shown<Snapshot> result = shown(read(*files, request));
+      [files = files_, request = *request, read, answer](const std::stop_token& stop) {
+        Shown<Snapshot> result = shown(read(*files, request, stop));
         return [answer, result] { answer(result, ""); };
       },
       [answer](const std::string& message) { answer({}, message); });
+  if (clears) emit snapshotChanged(picture);  // last: whoever hears it may ask for something else
 }
 
 std::optional<AttentionRequest> Session::attentionRequest() const {
@@ -144,20 +165,20 @@ void Session::changed() {
     return request;
   };
   refresh(Picture::overview, overview_, path, whole.operator()<OverviewRequest>(true),
-          [path](OpenFiles& files, const OverviewRequest& request) {
+          [path](OpenFiles& files, const OverviewRequest& request, const std::stop_token&) {
             return read_overview(files.reader(path), request);
           });
   refresh(Picture::attention, attention_, path, attentionRequest(),
-          [path](OpenFiles& files, const AttentionRequest& request) {
-            return read_attention(files.reader(path), request);
+          [path](OpenFiles& files, const AttentionRequest& request, const std::stop_token& stop) {
+            return read_attention(files.reader(path), request, stop);
           });
   refresh(Picture::thumbnails, thumbnails_, path,
           whole.operator()<ThumbnailRequest>(facts != nullptr && facts->has_thumbnail),
-          [path](OpenFiles& files, const ThumbnailRequest& request) {
+          [path](OpenFiles& files, const ThumbnailRequest& request, const std::stop_token&) {
             return read_thumbnails(files.reader(path), request);
           });
   refresh(Picture::residual, residual_, path, residualRequest(),
-          [path](OpenFiles& files, const ResidualRequest& request) {
+          [path](OpenFiles& files, const ResidualRequest& request, const std::stop_token&) {
             return read_residual(files.reader(path), request);
           });
   refreshNorms();
@@ -174,12 +195,13 @@ void Session::refreshNorms() {
     if (facts != nullptr) request->run = facts->run;
   }
   const std::string path = facts != nullptr ? facts->path : "";
-  refresh(Picture::norms, norms_, path, request,
-          [path, model = model_](OpenFiles& files, const NormsRequest& wanted) {
-            if (!path.empty()) return read_norms_snapshot(files.reader(path), wanted);
-            const ArchSpec& spec = model->card.spec;
-            return norms_snapshot(model->norms, spec.name, spec.n_layers, wanted);
-          });
+  refresh(
+      Picture::norms, norms_, path, request,
+      [path, model = model_](OpenFiles& files, const NormsRequest& wanted, const std::stop_token&) {
+        if (!path.empty()) return read_norms_snapshot(files.reader(path), wanted);
+        const ArchSpec& spec = model->card.spec;
+        return norms_snapshot(model->norms, spec.name, spec.n_layers, wanted);
+      });
 }
 
 void Session::refreshCompare() {
@@ -188,10 +210,11 @@ void Session::refreshCompare() {
   // The view is part of what is compared, and changes with the options.
   const std::string path = options_.attention_view == AttentionView::raw ? "raw" : "sink removed";
   refresh(Picture::compare, compare_, path, request,
-          [options = options_](OpenFiles& files, const std::vector<CompareItem>& items) {
+          [options = options_](OpenFiles& files, const std::vector<CompareItem>& items,
+                               const std::stop_token& stop) {
             std::vector<CompareSide> sides;
             for (const CompareItem& item : items)
-              sides.push_back(side_of(files, item, items, options));
+              sides.push_back(side_of(files, item, items, options, stop));
             return compare(std::move(sides));
           });
 }

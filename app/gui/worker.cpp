@@ -29,7 +29,8 @@ void Worker::dropRunning() {
 void Worker::stop(const std::string& tag) {
   const std::lock_guard lock(mutex_);
   if (running_tag_ == tag) running_stop_.request_stop();
-  std::erase_if(queue_, [&](const Entry& entry) { return entry.tag == tag; });
+  for (Entry& entry : queue_)
+    if (entry.tag == tag) entry.stop.request_stop();
 }
 
 void Worker::submit(const std::string& tag, Job job, Failed failed) {

@@ -33,8 +33,8 @@ class Worker {
   // is delivered. To be called on the receiver's thread.
   void submit(const std::string& tag, Job job, Failed failed);
 
-  // Asks the running job of this tag to stop, or drops the queued one. What the running one returns
-  // then is delivered: it is its answer to being stopped.
+  // Asks the job of this tag to stop, also while it is queued: it then runs with its stop already
+  // requested. What it returns is delivered: it is its answer to being stopped.
   void stop(const std::string& tag);
 
  private:

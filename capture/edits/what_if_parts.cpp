@@ -27,6 +27,25 @@ void WhatIfParts::prepare() {
   add_attention();
 }
 
+// Whether names and layers together leave any place at all.
+template <class E>
+bool WhatIfParts::takes_effect(const E& edit) const {
+  if constexpr (requires { edit.sites; }) {
+    bool any = is_at_state(edit, Site::resid_pre, 0);
+    for (int layer = 0; layer < spec.n_layers; ++layer)
+      any = any || is_at_state(edit, Site::resid_mid, layer) ||
+            is_at_state(edit, Site::resid_post, layer);
+    return any;
+  } else if constexpr (requires { edit.norms; }) {
+    bool any = at_norm(edit.norms, edit.layers, Role::ln_final, kNoLayer);
+    for (int layer = 0; layer < spec.n_layers; ++layer)
+      any = any || at_norm(edit.norms, edit.layers, Role::ln1, layer) ||
+            at_norm(edit.norms, edit.layers, Role::ln2, layer);
+    return any;
+  }
+  return true;
+}
+
 void WhatIfParts::check(std::size_t i) {
   const char* name = name_of(what_if[i]);
   const auto layers_of = [&](const IndexSet& set) {
@@ -46,6 +65,8 @@ void WhatIfParts::check(std::size_t i) {
         if constexpr (requires { e.dims; }) dims_of(e.dims);
         if constexpr (requires { e.sites; }) check_sites(name, e.sites, spec.n_layers);
         if constexpr (requires { e.norms; }) check_norms(name, e.norms, spec.n_layers);
+        if (!takes_effect(e))
+          refuse(fmt::format("{}: its names and layers have no place in common", name));
         if constexpr (std::is_same_v<E, NormReplace>) add_replacement(i, e);
         if constexpr (std::is_same_v<E, AttentionGate>) add_gate(i, e);
         if constexpr (std::is_same_v<E, AttentionNormalizer>) {

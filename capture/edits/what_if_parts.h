@@ -46,6 +46,8 @@ struct WhatIfParts {
 
  private:
   void check(std::size_t i);
+  template <class E>
+  bool takes_effect(const E& edit) const;
   void add_replacement(std::size_t i, const NormReplace& edit);
   void add_attention();
   void add_gate(std::size_t i, const AttentionGate& edit);

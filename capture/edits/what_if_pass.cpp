@@ -29,7 +29,7 @@ void WhatIfPass::check_tokens() const {
           [&](const auto& e) {
             if constexpr (requires { e.tokens; }) return !e.tokens.of(ids).empty();
             if constexpr (requires { e.keys; })
-              return e.keys.members().front() < static_cast<int>(ids.size());
+              return e.keys.members().back() < static_cast<int>(ids.size());
             return true;
           },
           edit);

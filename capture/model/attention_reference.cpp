@@ -150,10 +150,12 @@ at::Tensor attend_reference(const AttentionCall& call, const TileGeometry& tile,
   if (call.edit != nullptr && call.edit->value_scale.defined())
     v = v * call.edit->value_scale.unsqueeze(-1);
   const at::Tensor norms = v.norm(2, -1);  // [H, T]
-  const at::Tensor kv_norms = norms.to(at::kCPU).contiguous();
-  for (int g = 0; g < G; ++g)
-    std::copy_n(kv_norms.data_ptr<float>() + std::int64_t{g} * repeat * T, T,
-                &stats.value_norm[std::int64_t{g} * T]);
+  // Where an edit scales the values of some query heads of a group only, the group has no one norm.
+  const at::Tensor grouped = norms.view({G, repeat, T}), largest = grouped.amax(1);
+  const double none = std::numeric_limits<double>::quiet_NaN();
+  const at::Tensor kv_norms =
+      largest.masked_fill(largest.ne(grouped.amin(1)), none).to(at::kCPU).contiguous();
+  std::copy_n(kv_norms.data_ptr<float>(), std::int64_t{G} * T, stats.value_norm.data());
   at::Tensor z = at::empty({H, T, q.size(2)}, q.options());
   for (int row = 0; row < T; row += tile.rows) {
     const int n_rows = std::min(tile.rows, T - row);

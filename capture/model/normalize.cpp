@@ -9,8 +9,11 @@ namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-// Rows that are −∞ throughout would be NaN.
-at::Tensor softmax(const at::Tensor& scores) { return scores.softmax(-1).nan_to_num(0.0); }
+// Rows that are −∞ throughout would be NaN; rows that hold NaN or +∞ stay NaN.
+at::Tensor softmax(const at::Tensor& scores) {
+  const at::Tensor is_empty = scores.amax(-1, /*keepdim=*/true).eq(-kInfinity);
+  return scores.softmax(-1).masked_fill(is_empty, 0.0);
+}
 
 NormalizedScores with_sink(const at::Tensor& scores, double b) {
   const at::Tensor p = softmax(scores);
@@ -32,8 +35,8 @@ NormalizedScores clipped(const at::Tensor& scores, double gamma, double zeta) {
 // Sparsemax and entmax 1.5 by sorting: the threshold of the largest support that holds.
 NormalizedScores projected(const at::Tensor& scores, bool is_entmax) {
   const at::Tensor top = scores.amax(-1, /*keepdim=*/true);
-  const at::Tensor z =
-      (scores - top).nan_to_num(-kInfinity, kInfinity, -kInfinity) / (is_entmax ? 2.0 : 1.0);
+  const at::Tensor is_empty = top.eq(-kInfinity);
+  const at::Tensor z = (scores - top.masked_fill(is_empty, 0.0)) / (is_entmax ? 2.0 : 1.0);
   const at::Tensor sorted = std::get<0>(z.sort(-1, /*descending=*/true));
   const at::Tensor is_finite = sorted.isfinite();
   const at::Tensor values = sorted.masked_fill(is_finite.logical_not(), 0.0);
@@ -52,7 +55,7 @@ NormalizedScores projected(const at::Tensor& scores, bool is_entmax) {
   const at::Tensor tau = threshold.gather(-1, (support - 1).clamp_min(0));
   at::Tensor p = (z - tau).clamp_min(0);
   if (is_entmax) p = p.square();
-  return {p.masked_fill(support.eq(0), 0.0), at::zeros_like(scores.select(-1, 0))};
+  return {p.masked_fill(is_empty, 0.0), at::zeros_like(scores.select(-1, 0))};
 }
 
 }  // namespace

@@ -238,6 +238,19 @@ class TorchEngine : public Engine {
     return translated([&] { return Run(model, request, writer, job).run(); });
   }
 
+  void check_edits(const ModelFiles& model, const CaptureRequest& request) override {
+    const c10::InferenceMode inference;
+    translated([&] {
+      WhatIfs what_ifs =
+          what_ifs_of(request.runs, model, sinkscope::resolve_device(request.device));
+      if (prompt_groups(request, model.spec().d_model).size() > 1)
+        refuse_groups(request.activation_budget);
+      for (const RunInput& run : request.runs)
+        if (run.edit_of >= 0) what_ifs.at(run.what_if)->lane(run.token_ids);
+      for (const auto& [text, what_if] : what_ifs) what_if->check_tokens();
+    });
+  }
+
   std::optional<Evaluation> evaluate(const ModelFiles& model, const EvaluateRequest& request,
                                      JobContext job) override {
     const c10::InferenceMode inference;

@@ -49,6 +49,11 @@ const std::vector<FigureKind>& figure_kinds() {
       {"channel-token", "|x| of one block state, token x dimension (--layer)", "capture"},
       {"compare", "A, B and A − B of average attention (--of: sorted residual, sink scores, gains)",
        "two captures; --of norm-gains also two models"},
+      {"bound", "norm outputs below the rescaling bound, a dot a token", "capture"},
+      {"shares", "share of an outlier before and after each norm and head, factors over depth",
+       "capture"},
+      {"probes", "loss that each causal probe costs, a panel a reader",
+       "F.json of sinkscope probe"},
   };
   return kinds;
 }

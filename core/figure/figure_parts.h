@@ -78,6 +78,9 @@ Figure length_lines_figure(const FigureRequest& request, const std::vector<Figur
 Figure depth_lines_figure(const FigureRequest& request, const std::vector<FigureInput>& inputs);
 Figure kurtosis_figure(const FigureRequest& request, const std::vector<FigureInput>& inputs);
 Figure compare_figure(const FigureRequest& request, const std::vector<FigureInput>& inputs);
+Figure bound_figure(const FigureRequest& request, const std::vector<FigureInput>& inputs);
+Figure shares_figure(const FigureRequest& request, const std::vector<FigureInput>& inputs);
+Figure probes_figure(const FigureRequest& request, const std::vector<FigureInput>& inputs);
 Figure preset_figure(const FigureRequest& request, const std::vector<FigureInput>& inputs);
 
 }  // namespace sinkscope

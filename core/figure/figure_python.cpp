@@ -75,6 +75,14 @@ std::string reading(const FigureRequest& request, const std::string& kind) {
        "    s = run[\"stats/hook_resid_post/dim_rest\"]         # all tokens but the first\n"
        "    k = s[\"count\"][:] * s[\"m4\"][:] / s[\"m2\"][:] ** 2\n"
        "    lines = {\"mean over dimensions\": np.nanmean(k, axis=1)}\n"},
+      {"bound",
+       "    s = run[\"stats/ln2.hook_out/token\"]               # [layer, token]\n"
+       "    gain = np.abs(run[\"norm/ln2/gain\"][:]).max(axis=1)\n"
+       "    lines = {f\"block {n}\": s[\"rms\"][n] / gain[n] for n in range(len(gain))}\n"},
+      {"shares",
+       "    s = run[\"stats/ln2.hook_out/token\"]               # [layer, token]\n"
+       "    lines = {\"alpha, first token\": np.sqrt(1 - s[\"input_r2\"][:, 0]),\n"
+       "             \"alpha, others\": np.sqrt(1 - np.median(s[\"input_r2\"][:, 1:], axis=1))}\n"},
   };
   if (kind == "channel-token")
     return fmt::format(
@@ -88,9 +96,24 @@ std::string reading(const FigureRequest& request, const std::string& kind) {
 
 bool is_lines(const std::string& read) { return read.find("lines =") != std::string::npos; }
 
+// The table of probes is no capture: its JSON is read by itself.
+std::string probes_python(const FigureRequest& request) {
+  std::string script = "import json\nimport matplotlib.pyplot as plt\n\ninputs = [";
+  for (const std::string& input : request.inputs) script += literal(input) + ", ";
+  return script +
+         "]\nfigure, axes = plt.subplots(1, len(inputs), squeeze=False)\n"
+         "for axis, path in zip(axes[0], inputs):\n"
+         "    probes = json.load(open(path))[\"probes\"]\n"
+         "    names = [f\"{p['reader']}: {p['mode']} ({p['at']})\" for p in probes]\n"
+         "    axis.barh(names, [p[\"delta_loss\"] for p in probes])\n"
+         "    axis.set_xlabel(\"loss minus the model's (nats)\")\n"
+         "plt.tight_layout()\nplt.show()\n";
+}
+
 }  // namespace
 
 std::string figure_python(const FigureRequest& request) {
+  if (request.kind == "probes") return probes_python(request);
   const bool shows_norms = request.preset.ends_with("fig5") || request.preset.ends_with("fig6") ||
                            request.preset.ends_with("fig7");
   const std::string kind = request.kind == "compare" ? request.of

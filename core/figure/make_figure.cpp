@@ -27,6 +27,9 @@ Figure make_figure(const FigureRequest& request, const std::vector<FigureInput>&
       {"kurtosis", kurtosis_figure},
       {"channel-token", channel_token_figure},
       {"compare", compare_figure},
+      {"bound", bound_figure},
+      {"shares", shares_figure},
+      {"probes", probes_figure},
   };
   return makers.at(request.kind)(request, inputs);
 }

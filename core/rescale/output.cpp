@@ -151,6 +151,8 @@ nlohmann::ordered_json rescale_json(const RescaleReport& report) {
                                    {"share_after", numbers.list(e.share_after)},
                                    {"alpha", numbers.list(e.alpha)},
                                    {"output_rms", numbers.list(e.output_rms)},
+                                   {"gain_max", numbers.number(e.gain_max)},
+                                   {"gain_dim", numbers.list(e.gain_dim)},
                                    {"bound_1", numbers.list(e.bound_1)},
                                    {"bound_5", numbers.list(e.bound_5)},
                                    {"lower", numbers.list(e.lower)}};

@@ -18,6 +18,8 @@ namespace {
 // Rounding of recorded float32 values; a true violation is far larger.
 constexpr double kSlack = 1e-5;
 
+using Row = Eigen::RowVectorXf;
+
 struct Gains {
   double max = 0, max_others = 0, min_others = std::numeric_limits<double>::infinity(), dim = 0;
 };
@@ -81,6 +83,10 @@ class Reporter {
 
  private:
   void check() const {
+    if (model_.n_kv_heads < 1 || model_.n_heads % model_.n_kv_heads != 0)
+      throw Error(ErrorKind::corrupt,
+                  fmt::format("{}: expected n_heads a multiple of n_kv_heads, found {} and {}",
+                              reader_.path(), model_.n_heads, model_.n_kv_heads));
     for (int d : options_.dims)
       if (d < 0 || d >= model_.d_model)
         refuse(fmt::format("dims: {} does not exist, expected 0 to {}", d, model_.d_model - 1));
@@ -119,21 +125,41 @@ class Reporter {
       const std::span<const float> gain(
           norm.gain.data() + (place - norm.layers.begin()) * norm.width,
           static_cast<std::size_t>(norm.width));
-      if (!options_.dims.empty()) choose_dims(evidence);
+      check_dims(evidence.dim, norm);
+      const Row pre = pre_gain_of(norm, place - norm.layers.begin());
+      if (!options_.dims.empty()) choose_dims(evidence, pre);
       fill(evidence, gain, input_rms);
-      if (weights_ && has_stream_) next_linear(evidence, gain, input_rms);
+      if (weights_ && has_stream_) next_linear(evidence, gain, pre, input_rms);
       report_.norms.push_back(std::move(evidence));
     }
   }
 
+  // A capture may be a stranger's: indices and widths lead into memory.
+  void check_dims(const std::vector<int>& dims, const NormFacts& norm) const {
+    const auto is_bad = [&](int d) { return d < -1 || d >= model_.d_model; };
+    if (norm.width != model_.d_model || std::any_of(dims.begin(), dims.end(), is_bad))
+      throw Error(ErrorKind::corrupt,
+                  fmt::format("{}: norm/{} and its statistics: expected width {}, found others",
+                              reader_.path(), norm.role, model_.d_model));
+  }
+
+  // What the norm's input is multiplied by: ones where there is no such gain.
+  Row pre_gain_of(const NormFacts& norm, std::ptrdiff_t row) const {
+    const auto width = static_cast<Eigen::Index>(norm.width);
+    if (norm.pre_gain.size() != norm.gain.size()) return Row::Ones(width);
+    return Eigen::Map<const Row>(norm.pre_gain.data() + row * width, width);
+  }
+
   // r_S² of the chosen dimensions, from the stream.
-  void choose_dims(NormEvidence& e) const {
+  void choose_dims(NormEvidence& e, const Row& pre) const {
     const int site = input_site(e.role, e.layer, model_.n_layers);
     for_each_stream_block(
         reader_, run_, site, model_.d_model, [&](int first, const ConstMapF& rows) {
-          for (Eigen::Index r = 0; r < rows.rows(); ++r)
-            e.r2[static_cast<std::size_t>(first + r)] = joint_r2(
-                {rows.row(r).data(), static_cast<std::size_t>(rows.cols())}, options_.dims);
+          for (Eigen::Index r = 0; r < rows.rows(); ++r) {
+            const Row seen = rows.row(r).cwiseProduct(pre);
+            e.r2[static_cast<std::size_t>(first + r)] =
+                joint_r2({seen.data(), static_cast<std::size_t>(seen.size())}, options_.dims);
+          }
         });
     std::fill(e.dim.begin(), e.dim.end(), options_.dims.front());
   }
@@ -150,6 +176,8 @@ class Reporter {
       e.alpha.push_back(rescale_factor(e.r2[t], square, e.eps));
       e.bound_1.push_back(upper_bound_1(e.r2[t], gains.max, gains.dim / gains.max));
       e.bound_5.push_back(upper_bound_5(e.r2[t], gains.max_others, gains.dim));
+      e.gain_max = gains.max;
+      e.gain_dim.push_back(gains.dim);
       e.lower.push_back(lower_bound(e.r2[t], gains.min_others, gains.dim));
       // Of several dimensions an upper limit, with the largest of their gains.
       e.share_after.push_back(
@@ -160,7 +188,7 @@ class Reporter {
   }
 
   // |y_d| ‖W[:,d]‖ / ‖W y‖, summed over the rows of W as they come.
-  void next_linear(NormEvidence& e, std::span<const float> gain,
+  void next_linear(NormEvidence& e, std::span<const float> gain, const Row& pre,
                    const std::vector<double>& rms) const {
     const int T = report_.n_tokens, D = model_.d_model;
     MatrixF y(T, D);
@@ -170,7 +198,7 @@ class Reporter {
           for (Eigen::Index r = 0; r < rows.rows(); ++r) {
             const double square = rms[static_cast<std::size_t>(first + r)];
             const auto scale = static_cast<float>(1 / std::sqrt(square * square + e.eps));
-            y.row(first + r) = rows.row(r).array() * scale *
+            y.row(first + r) = rows.row(r).array() * pre.array() * scale *
                                Eigen::Map<const Eigen::RowVectorXf>(gain.data(), D).array();
           }
         });
@@ -184,7 +212,9 @@ class Reporter {
       const std::vector<int> dims = options_.dims.empty()
                                         ? std::vector<int>{e.dim[static_cast<std::size_t>(t)]}
                                         : options_.dims;
-      for (int d : dims) some += static_cast<double>(y(t, d)) * y(t, d) * columns(d);
+      for (int d : dims)  // −1: a token without any finite value
+        some += d < 0 ? std::numeric_limits<double>::quiet_NaN()
+                      : static_cast<double>(y(t, d)) * y(t, d) * columns(d);
       e.next_linear.push_back(std::sqrt(some / whole(t)));
     }
   }

@@ -31,6 +31,8 @@ struct NormEvidence {
   std::vector<double> share_after;  // y_d² / ‖y‖²
   std::vector<double> alpha;        // rescale factor of all other dimensions, with ε
   std::vector<double> output_rms;   // exact
+  double gain_max = 0;              // max |λ|
+  std::vector<double> gain_dim;     // |λ_d|, of several dimensions the largest
   std::vector<double> bound_1, bound_5, lower;  // lower holds without ε only
   std::vector<double> next_linear;  // |y_d| ‖W[:,d]‖ / ‖W y‖; empty when not computed
   int n_above = 0;                  // tokens whose output lies above bound (5) or (1): must be 0

@@ -8,6 +8,7 @@
 #include <limits>
 #include <utility>
 
+#include "core/error.h"
 #include "core/site_name.h"
 #include "core/snapshot/attention_source.h"
 
@@ -16,6 +17,10 @@ namespace {
 
 constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
 constexpr std::int64_t kBlockBytes = std::int64_t{16} << 20;
+
+void check_stop(const std::stop_token& stop) {
+  if (stop.stop_requested()) throw Error(ErrorKind::invalid_argument, "canceled");
+}
 
 std::string heads_text(const std::vector<int>& heads, int n_heads) {
   if (static_cast<int>(heads.size()) == n_heads) return fmt::format("all {} heads", n_heads);
@@ -46,10 +51,11 @@ std::string title_of(const AttentionRequest& request, const RunFacts& facts) {
 // Rows [begin, end) of every map, combined. [end − begin, n_keys]
 std::vector<float> combined_rows(const CaptureReader& reader, const AttentionPlace& place,
                                  const AttentionRequest& request, std::int64_t begin,
-                                 std::int64_t end) {
+                                 std::int64_t end, const std::stop_token& stop) {
   const auto n_keys = static_cast<std::int64_t>(place.keys.size());
   std::vector<float> rows;
   for (const auto& [layer_slot, head_slot] : place.slots) {
+    check_stop(stop);
     std::vector<float> one = reader.read_f32(
         request.run, place.dataset, {layer_slot, head_slot, begin, 0}, {1, 1, end - begin, n_keys});
     if (rows.empty()) {
@@ -93,13 +99,14 @@ struct MapShape {
 };
 
 std::vector<float> read_map(const CaptureReader& reader, const AttentionPlace& place,
-                            const AttentionRequest& request, const MapShape& shape) {
+                            const AttentionRequest& request, const MapShape& shape,
+                            const std::stop_token& stop) {
   std::vector<float> map(static_cast<std::size_t>(shape.rows() * shape.cols()));
   const std::int64_t at_once =
       std::max<std::int64_t>(1, kBlockBytes / (shape.n_keys * 4 * shape.cell)) * shape.cell;
   for (std::int64_t begin = 0; begin < shape.n_queries; begin += at_once) {
     const std::int64_t end = std::min(begin + at_once, shape.n_queries);
-    std::vector<float> rows = combined_rows(reader, place, request, begin, end);
+    std::vector<float> rows = combined_rows(reader, place, request, begin, end, stop);
     if (request.view == AttentionView::sink_removed)
       for (std::int64_t r = 0; r < end - begin; ++r)
         remove_sink(rows.data() + r * shape.n_keys, static_cast<std::size_t>(shape.n_keys),
@@ -145,7 +152,8 @@ std::vector<CellSpan> visible_spans(const AttentionSnapshot& map, const Attentio
 
 // key_mass and visible [T], averaged over the (layer, head) of the request; returns the visible
 // queries of key 0, one a layer.
-std::vector<double> take_key_mass(const CaptureReader& reader, AttentionSnapshot& out) {
+std::vector<double> take_key_mass(const CaptureReader& reader, AttentionSnapshot& out,
+                                  const std::stop_token& stop) {
   const AttentionRequest& request = out.request;
   const std::int64_t n = out.facts.seq_len();
   out.key_mass.assign(static_cast<std::size_t>(n), 0.0);
@@ -159,6 +167,7 @@ std::vector<double> take_key_mass(const CaptureReader& reader, AttentionSnapshot
   const double n_maps = static_cast<double>(request.layers.size() * heads.size());
   const std::vector<int>& all = out.facts.attention_layers;
   for (const int layer : request.layers) {
+    check_stop(stop);
     const std::int64_t slot = std::find(all.begin(), all.end(), layer) - all.begin();
     const std::vector<double> seen =
         reader.read_f64(request.run, "attention/visible", {slot, 0}, {1, n});
@@ -192,7 +201,8 @@ std::vector<std::string> labels_at(const RunInput& input, const std::vector<int>
 
 }  // namespace
 
-AttentionSnapshot read_attention(const CaptureReader& reader, const AttentionRequest& request) {
+AttentionSnapshot read_attention(const CaptureReader& reader, const AttentionRequest& request,
+                                 const std::stop_token& stop) {
   AttentionSnapshot out;
   out.request = request;
   out.facts = read_run_facts(reader, request.run);
@@ -215,9 +225,9 @@ AttentionSnapshot read_attention(const CaptureReader& reader, const AttentionReq
   out.key_labels = labels_at(out.facts.input, out.keys);
 
   out.request = full;
-  const int width = window_width(take_key_mass(reader, out));
+  const int width = window_width(take_key_mass(reader, out, stop));
   out.map = Grid(static_cast<int>(shape.rows()), static_cast<int>(shape.cols()),
-                 read_map(reader, place, full, shape))
+                 read_map(reader, place, full, shape, stop))
                 .with_spans(visible_spans(out, place, shape, width));
   out.request = request;
   return out;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #pragma once
 
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -53,7 +54,8 @@ inline constexpr int kMaxMapSide = 4096;
 // it holds the whole run, else the thumbnail for one head, else the window.
 // Throws Error: not_found when the capture has no attention or not that layer, head or source;
 // invalid_argument for a key that is not there, or a thumbnail with its sink removed (its cells are
-// maxima, not probabilities).
-AttentionSnapshot read_attention(const CaptureReader& reader, const AttentionRequest& request);
+// maxima, not probabilities), or "canceled" when it was asked to stop between two boxes.
+AttentionSnapshot read_attention(const CaptureReader& reader, const AttentionRequest& request,
+                                 const std::stop_token& stop = {});
 
 }  // namespace sinkscope

@@ -193,7 +193,7 @@ class Reader {
       set = IndexSet::parse(where, json.get<std::string>());
     else if (json.is_array())
       set = IndexSet(indices(key));
-    else if (json.is_number_integer() && json >= 0)
+    else if (json.is_number_integer() && json >= 0 && json <= 1 << 24)
       set = IndexSet({json.get<int>()});
     else
       expected(key, "\"all\", a list of indices or a range text");

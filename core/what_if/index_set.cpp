@@ -53,6 +53,7 @@ IndexSet IndexSet::parse(const std::string& what, const std::string& text) {
       high = take_number(rest);
     }
     if (low < 0 || high < low) refuse(what, text);
+    if (members.size() + static_cast<std::size_t>(high - low) > kMaxIndex) refuse(what, text);
     for (int i = low; i <= high; ++i) members.push_back(i);
     if (rest.empty()) return IndexSet(std::move(members));
     if (!rest.starts_with(',')) refuse(what, text);

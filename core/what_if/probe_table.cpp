@@ -50,6 +50,12 @@ ProbeVerdict verdict_of(const Costs& c) {
                denominator = c.cost(ProbeMode::denominator), mean = c.cost(ProbeMode::mean);
   const double part = std::max(direct, denominator);
   ProbeVerdict v{c.reader, c.at, "none", ""};
+  for (const ProbeMode mode : {ProbeMode::zero, ProbeMode::direct, ProbeMode::denominator})
+    if (!c.of.contains(mode)) {
+      v.role = "not judged";
+      v.sentence = fmt::format("{}: not judged, {} was not measured", c.reader.name, name_of(mode));
+      return v;
+    }
   if (std::max(part, zero) < kMeasurable) {
     v.sentence = fmt::format("{}: no measurable role (zero {:+.3f}, all below {} nats)",
                              c.reader.name, zero, kMeasurable);
@@ -62,10 +68,11 @@ ProbeVerdict verdict_of(const Costs& c) {
            : rescales         ? "rescaler"
            : writes           ? written
                               : "both parts only together";
-  v.sentence = fmt::format(
-      "{}: {} (zero {:+.3f}, denominator alone {:+.3f}, output alone {:+.3f}, its mean instead "
-      "{:+.3f} nats)",
-      c.reader.name, v.role, zero, denominator, direct, mean);
+  v.sentence =
+      fmt::format("{}: {} (zero {:+.3f}, denominator alone {:+.3f}, output alone {:+.3f}{} nats)",
+                  c.reader.name, v.role, zero, denominator, direct,
+                  c.of.contains(ProbeMode::mean) ? fmt::format(", its mean instead {:+.3f}", mean)
+                                                 : std::string());
   return v;
 }
 

@@ -9,6 +9,8 @@
 
 namespace sinkscope {
 
+constexpr int kDeepest = 16;  // of an edit's JSON; a stranger's may be a tower of brackets
+
 std::string what_if_text(const WhatIf& what_if) {
   nlohmann::ordered_json list = nlohmann::ordered_json::array();
   for (const Edit& edit : what_if) list.push_back(edit_json(edit));
@@ -18,7 +20,12 @@ std::string what_if_text(const WhatIf& what_if) {
 WhatIf parse_what_if(const std::string& text) {
   nlohmann::json json;
   try {
-    json = nlohmann::json::parse(text);
+    json = nlohmann::json::parse(text, [](int depth, auto, auto&) {
+      if (depth > kDeepest)
+        throw Error(ErrorKind::invalid_argument,
+                    fmt::format("edits: nested more than {} deep", kDeepest));
+      return true;
+    });
   } catch (const nlohmann::json::exception& error) {
     throw Error(ErrorKind::invalid_argument,
                 fmt::format("edits: expected JSON, found something else at byte {}: {}",

@@ -98,7 +98,15 @@ TEST(AbsorbVerb, KeepsTheFunctionAndShrinksTheStream) {
   const auto before = capture(kPlanted, "before.h5"), after = capture(out, "after.h5");
   EXPECT_EQ(after["points_above_bound"], 0);
   EXPECT_EQ(before["norms"][5]["r2"], after["norms"][5]["r2"]);
-  EXPECT_THAT(cli({"absorb", kPlanted, "-o", out}).err, HasSubstr("exists already"));
+  const auto evidence = [&](const std::string& name, const std::string& model) {
+    return nlohmann::json::parse(
+        cli({"rescale", folder + "/" + name, "--model", model, "--dims", "37", "--json"}).out);
+  };
+  const auto one = evidence("before.h5", kPlanted), two = evidence("after.h5", out);
+  EXPECT_EQ(two["points_above_bound"], 0);
+  EXPECT_NEAR(one["norms"][5]["alpha"][0], two["norms"][5]["alpha"][0], 1e-6);
+  EXPECT_NEAR(one["norms"][5]["next_linear"][0], two["norms"][5]["next_linear"][0], 1e-5);
+  EXPECT_THAT(cli({"absorb", kPlanted, "-o", out + "/"}).err, HasSubstr("exists already"));
 }
 
 TEST(AbsorbVerb, AFailedSelfCheckKeepsNothing) {

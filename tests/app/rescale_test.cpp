@@ -53,6 +53,13 @@ TEST(RescaleVerb, SaysWhatThePlantedNormsDoWithTheirOutliers) {
   ASSERT_EQ(with.code, 0) << with.err;
   EXPECT_THAT(with.out, HasSubstr("all 108 norm outputs lie below bounds"));
   EXPECT_THAT(cli({"rescale", path, "--csv"}).out, HasSubstr("role,layer,token,dim,r2"));
+  // The figures draw these numbers: every dot of a norm lies below the bound's curve.
+  const CliRun bound = cli({"figure", "bound", path, "-o", folder + "/bound.csv"});
+  ASSERT_EQ(bound.code, 0) << bound.err;
+  EXPECT_GT(test::n_lines(test::read_file(folder + "/bound.csv")), 9 * 12);
+  const CliRun shares = cli({"figure", "shares", path, "-o", folder + "/shares.csv"});
+  ASSERT_EQ(shares.code, 0) << shares.err;
+  EXPECT_THAT(test::read_file(folder + "/shares.csv"), HasSubstr("FFN norms"));
 }
 #endif
 

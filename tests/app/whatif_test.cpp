@@ -86,7 +86,19 @@ TEST(ProbeVerb, FindsThePlantedDimensionAndMeasuresEveryReader) {
   for (const auto& [key, value] : json.items()) EXPECT_THAT(help, HasSubstr(key)) << key;
 }
 
+TEST(WhatIfVerb, AnEditThatCannotTakeEffectLeavesNoFile) {
+  const std::string folder = test::scratch_folder(), out = folder + "/x.h5";
+  test::write_file(folder, "x.h5.part", "an earlier recording");
+  const CliRun run = cli({"whatif", kPlanted, "--tokens", "0,5,9", "--force", "--edit",
+                          R"({"edit":"residual.clip","limit":1,"layers":[99]})", "-o", out});
+  EXPECT_EQ(run.code, kExitUsage);
+  EXPECT_THAT(run.err, HasSubstr("99 does not exist"));
+  EXPECT_FALSE(std::filesystem::exists(out));
+  EXPECT_EQ(test::read_file(out + ".part"), "an earlier recording");
+}
+
 TEST(ProbeVerb, RefusesModesAndDimensionsThatAreNotThere) {
+  EXPECT_EQ(cli({"probe", kPlanted, "--tokens", "1,2,3", "--dims", "all"}).code, kExitUsage);
   EXPECT_EQ(cli({"probe", kPlanted, "--tokens", "1,2,3", "--modes", "half"}).code, kExitUsage);
   EXPECT_EQ(cli({"probe", kPlanted, "--tokens", "1,2,3", "--dims", "9999"}).code, kExitUsage);
 }

@@ -342,7 +342,10 @@ TEST_F(MakeFigure, CsvHoldsEveryNumberBehindThePicture) {
 
 TEST_F(MakeFigure, EveryKindDrawsThePlantedCapture) {
   for (const FigureKind& kind : figure_kinds()) {
-    const int n = std::string(kind.name) == "compare" ? 2 : 1;
+    const std::string name = kind.name;
+    // The kinds of evidence need more than this capture holds; figure_evidence_test has them.
+    if (name == "bound" || name == "shares" || name == "probes") continue;
+    const int n = name == "compare" ? 2 : 1;
     const Figure figure = make({kind.name}, n);
     EXPECT_FALSE(figure.panels.empty()) << kind.name;
     for (const FigurePanel& panel : figure.panels)

@@ -50,6 +50,15 @@ TEST(ProbeTable, VerdictsFollowTheCosts) {
   EXPECT_THAT(verdicts[2].sentence, HasSubstr("denominator alone +1.540"));
 }
 
+TEST(ProbeTable, WhatWasNotMeasuredIsNotJudged) {
+  ProbeTable table = table_of({{"FFN norms", {.5, .4, 0, .01}}});
+  std::erase_if(table.rows, [](const ProbeRow& row) { return row.mode == ProbeMode::denominator; });
+  const auto verdicts = probe_verdicts(table);
+  ASSERT_EQ(verdicts.size(), 1u);
+  EXPECT_EQ(verdicts[0].role, "not judged");
+  EXPECT_THAT(verdicts[0].sentence, HasSubstr("denominator was not measured"));
+}
+
 TEST(ProbeTable, PlansEveryReaderPositionAndMode) {
   const auto readers = probe_readers(3, true);
   ASSERT_EQ(readers.size(), 4u + 6u);

@@ -97,6 +97,11 @@ TEST(WhatIf, RefusesWhatItDoesNotUnderstand) {
       message(R"({"edit":"attention.normalizer","kind":"sink_logit","b":[1],"heads":[0,1]})"),
       HasSubstr("2 heads"));
   EXPECT_THAT(message(R"({"edit":"attention.mask_key","keys":"all"})"), HasSubstr("all of them"));
+  EXPECT_THAT(message(std::string(100000, '[').c_str()), HasSubstr("nested more than"));
+  EXPECT_THAT(message(R"({"edit":"residual.clip","limit":1,"layers":4294967296})"),
+              HasSubstr("layers"));
+  EXPECT_THAT(message(R"({"edit":"residual.clip","limit":1,"layers":"0-16777216,0-16777216"})"),
+              HasSubstr("layers"));
 }
 
 TEST(IndexSet, TextAndBounds) {

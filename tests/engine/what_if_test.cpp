@@ -423,6 +423,27 @@ TEST(WhatIfEdits, WeightsOfAFile) {
               hooks);
 }
 
+// Query heads 0 and 1 share a kv head: scaling one of them leaves the pair without one norm.
+TEST(WhatIfEdits, ValueNormsOfAGroupThatIsEditedInPart) {
+  const auto model = open_model(tiny_model());
+  CaptureRequest request = request_for(kIds);
+  for (const char* heads : {"[1]", "[0,1]"}) {
+    RunInput twin = request.runs[0];
+    twin.edit_of = 0;
+    twin.what_if =
+        std::string(R"({"edit":"attention.value","tokens":[0],"scale":0,"heads":)") + heads + "}";
+    request.runs.push_back(twin);
+  }
+  const auto reader = CaptureReader::open(capture(*model, request));
+  const auto norm = [&](const char* run, int kv, int token) {
+    return reader->read_f64(run, "attention/value_norm", {0, kv, token}, {1, 1, 1})[0];
+  };
+  EXPECT_TRUE(std::isnan(norm("run0_edit0", 0, 0)));
+  EXPECT_EQ(norm("run0_edit1", 0, 0), 0);
+  EXPECT_NEAR(norm("run0_edit0", 0, 1), norm("run0", 0, 1), 1e-6);
+  EXPECT_NEAR(norm("run0_edit1", 1, 0), norm("run0", 1, 0), 1e-6);
+}
+
 TEST(WhatIfEdits, WhatCannotTakeEffectIsAnError) {
   const auto model = open_model(tiny_model());
   const auto message = [&](const std::string& what_if) {
@@ -442,6 +463,13 @@ TEST(WhatIfEdits, WhatCannotTakeEffectIsAnError) {
   EXPECT_THAT(message(R"({"edit":"norm.probe","mode":"zero","dims":[1],"norms":["ln3"]})"),
               HasSubstr("ln3"));
   EXPECT_THAT(message(R"({"edit":"attention.gate","value":0,"heads":[4]})"), HasSubstr("heads"));
+  EXPECT_THAT(message(R"({"edit":"residual.clip","limit":1,"layers":[0],
+                          "sites":["blocks.1.hook_resid_post"]})"),
+              HasSubstr("no place in common"));
+  EXPECT_THAT(message(R"({"edit":"norm.probe","mode":"zero","dims":[1],"layers":[0],
+                          "norms":["blocks.1.ln1"]})"),
+              HasSubstr("no place in common"));
+  EXPECT_THAT(message(R"({"edit":"attention.mask_key","keys":[0,99]})"), HasSubstr("no position"));
   EXPECT_THAT(message(R"({"edit":"attention.value","scale":0,"tokens":"ids:31-31"})"),
               HasSubstr("no position"));
   EXPECT_THAT(message(R"({"edit":"attention.normalizer","kind":"sink_logit","b":"checkpoint"})"),

@@ -247,6 +247,21 @@ TEST_F(HeatmapTest, MouseHoversPicksDragsAndResets) {
   EXPECT_EQ(heatmap_->view(), (CellRect{0, 0, 8, 10}));
 }
 
+TEST_F(HeatmapTest, ANewSceneSaysAgainWhatIsUnderTheMouse) {
+  show(scene_of(Grid(8, 10, std::vector<float>(80, 1.0F))));
+  QSignalSpy hovered(heatmap_.get(), &Heatmap::cellHovered);
+  mouse(QEvent::MouseMove, heatmap_->cellRect(5, 7).center(), Qt::NoButton);
+  ASSERT_EQ(hovered.count(), 1);
+  heatmap_->setScene(scene_of(Grid(8, 10, std::vector<float>(80, 2.0F))));
+  ASSERT_EQ(hovered.count(), 2);
+  EXPECT_EQ(hovered.last(), (QVariantList{5, 7}));
+  heatmap_->setScene(scene_of(Grid(3, 4, std::vector<float>(12, 2.0F))));
+  ASSERT_EQ(hovered.count(), 3);
+  EXPECT_EQ(hovered.last(), (QVariantList{-1, -1}));
+  heatmap_->setScene(nullptr);
+  EXPECT_EQ(hovered.count(), 3) << "nothing was under the mouse any more";
+}
+
 TEST_F(HeatmapTest, ShiftZoomsColumnsAndCtrlRows) {
   show(scene_of(Grid(20, 30, std::vector<float>(600, 1.0F))));
   wheel(heatmap_->plotArea().center(), 1, Qt::ShiftModifier);

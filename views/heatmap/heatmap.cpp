@@ -130,6 +130,9 @@ void Heatmap::setScene(std::shared_ptr<const HeatmapScene> scene) {
     note_.clear();
     row_ticks_.clear();
     col_ticks_.clear();
+    press_.reset();
+    dragging_ = false;
+    announceHovered(false);
     return;
   }
   applyReduction();
@@ -143,6 +146,14 @@ void Heatmap::setScene(std::shared_ptr<const HeatmapScene> scene) {
   }
   applyMargins();
   refresh();
+  announceHovered(same_size);
+}
+
+// The mouse did not move, but what is under it is another cell, or none.
+void Heatmap::announceHovered(bool is_still_there) {
+  if (!hovered_) return;
+  if (!is_still_there) hovered_.reset();
+  emit cellHovered(hovered_ ? hovered_->row : -1, hovered_ ? hovered_->col : -1);
 }
 
 void Heatmap::setPlaceholder(const QString& text) {

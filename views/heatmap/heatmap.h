@@ -31,7 +31,8 @@ class Heatmap : public QWidget {
   explicit Heatmap(QWidget* parent = nullptr);
   ~Heatmap() override;
 
-  // Null shows the placeholder. The view stays when the new map has the same size.
+  // Null shows the placeholder. The view stays when the new map has the same size. Says again what
+  // is under the mouse: emits cellHovered when a cell was.
   void setScene(std::shared_ptr<const HeatmapScene> scene);
   void setPlaceholder(const QString& text);
   const HeatmapScene* scene() const { return scene_.get(); }
@@ -95,6 +96,7 @@ class Heatmap : public QWidget {
   void moveView(const CellRect& view);
   void zoom(const QPointF& at, double factor, Qt::KeyboardModifiers modifiers);
   void hover(const QPointF& pixel);
+  void announceHovered(bool is_still_there);
   void press(QMouseEvent* event);
   void drag(QMouseEvent* event);
   void release(QMouseEvent* event);

@@ -9,11 +9,11 @@
 #include <QTimer>
 #include <QVBoxLayout>
 #include <algorithm>
-#include <span>
 
 #include "core/number_text.h"
 #include "core/site_name.h"
 #include "views/heatmap/heatmap.h"
+#include "views/panels/map_values.h"
 #include "views/theme.h"
 #include "views/widgets/help_button.h"
 #include "views/widgets/key_mass_strip.h"
@@ -21,6 +21,8 @@
 
 namespace sinkscope {
 namespace {
+
+constexpr double kMostCopiedCells = 1e6;
 
 // The entries of the first list, in its order.
 struct What {
@@ -47,10 +49,6 @@ int what_index(const AttentionChoice& choice) {
   if (choice.is_grid) return std::size(kWhat) - 1;
   if (choice.combine == Combine::single) return 0;
   return (choice.combine == Combine::mean ? 1 : 2) + (choice.all_layers ? 2 : 0);
-}
-
-QString counts_text(const Grid& map, const ValueRange& range) {
-  return QString::fromStdString(summary_text(summarize(std::span(&map, 1), range)));
 }
 
 // Axis labels; empty where the run was given as ids, so that the axis shows positions.
@@ -154,7 +152,9 @@ void AttentionPanel::readControls() {
 }
 
 void AttentionPanel::setChoice(const AttentionChoice& choice) {
+  const bool opens_grid = choice.is_grid && !choice_.is_grid;
   choice_ = choice;
+  if (opens_grid) showThumbnailRange();
   const QSignalBlocker what(what_), view(view_), source(source_);
   what_->setCurrentIndex(what_index(choice));
   view_->setCurrentIndex(view_->findData(static_cast<int>(choice.view)));
@@ -230,6 +230,7 @@ void AttentionPanel::showEvent(QShowEvent* event) {
 
 void AttentionPanel::setThumbnails(std::shared_ptr<const ThumbnailSnapshot> snapshot) {
   thumbnails_ = std::move(snapshot);
+  thumbnail_grids_ = thumbnailGrids();
   grid_->setSnapshot(thumbnails_);
   showThumbnailRange();
   setChoice(choice_);
@@ -248,14 +249,13 @@ std::vector<Grid> AttentionPanel::thumbnailGrids() const {
 }
 
 void AttentionPanel::showThumbnailRange() {
-  const std::vector<Grid> grids = thumbnailGrids();
-  if (!grids.empty()) grid_->setRange(find_range(grids, request_));
+  if (!thumbnail_grids_.empty()) grid_->setRange(find_range(thumbnail_grids_, request_));
 }
 
 ColorScale AttentionPanel::colorScale() const {
   ColorScale scale{{}, request_, {}, QStringLiteral("viridis"), tr("attention probability")};
   if (choice_.is_grid)
-    scale.grids = thumbnailGrids();
+    scale.grids = thumbnail_grids_;
   else if (snapshot_ != nullptr)
     scale.grids = {snapshot_->map};
   scale.range = find_range(scale.grids, request_);
@@ -266,9 +266,9 @@ void AttentionPanel::setRangeRequest(const RangeRequest& request) {
   request_ = request;
   if (snapshot_ != nullptr) {
     const ValueRange range = find_range(snapshot_->map, request_);
-    heatmap_->setRange(range, counts_text(snapshot_->map, range));
+    heatmap_->setRange(range, counts_text({&snapshot_->map, 1}, range));
   }
-  showThumbnailRange();
+  if (choice_.is_grid) showThumbnailRange();
   emit colorScaleChanged();
 }
 
@@ -324,19 +324,12 @@ ReadOut AttentionPanel::tileReadOut(int layer_slot, int head) const {
 
 QString AttentionPanel::valuesAsText() const {
   if (snapshot_ == nullptr) return {};
-  const Grid& map = snapshot_->map;
-  QString text = QStringLiteral("query");
-  for (const int key : snapshot_->keys) text += QStringLiteral("\t%1").arg(key);
-  text += QLatin1Char('\n');
-  for (int row = 0; row < map.rows(); ++row) {
-    text += QString::number(snapshot_->queries[static_cast<std::size_t>(row)]);
-    for (int col = 0; col < map.cols(); ++col) {
-      text += QLatin1Char('\t');
-      if (map.exists(row, col)) text += QString::fromStdString(csv_number(map.at(row, col)));
-    }
-    text += QLatin1Char('\n');
-  }
-  return text;
+  const CellRect view = heatmap_->view();
+  if (view.height() * view.width() > kMostCopiedCells)
+    return tr("More than 1,000,000 cells are in view: zoom in to copy their values") +
+           QLatin1Char('\n');
+  return values_table(snapshot_->map, {{}, {}, snapshot_->queries, {}},
+                      {{}, {}, snapshot_->keys, {}}, view, QStringLiteral("query"));
 }
 
 }  // namespace sinkscope

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <vector>
 
 #include "core/draw/pyramid.h"
 #include "core/snapshot/attention_snapshot.h"
@@ -72,6 +73,7 @@ class AttentionPanel : public Panel {
 
   std::shared_ptr<const AttentionSnapshot> snapshot_;
   std::shared_ptr<const ThumbnailSnapshot> thumbnails_;
+  std::vector<Grid> thumbnail_grids_;  // of thumbnails_, made once
   AttentionChoice choice_;
   RangeRequest request_;
   CellRef selection_;

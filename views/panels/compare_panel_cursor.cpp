@@ -21,6 +21,7 @@ std::pair<double, double> linked(double from, double to, const CellNumbers& sour
 }  // namespace
 
 void ComparePanel::linkView(std::size_t from) {
+  if (from >= mapCount()) return;
   const CellRect view = maps_[from]->view();
   const Shown source = shown(from);
   for (std::size_t i = 0; i < mapCount(); ++i) {
@@ -36,6 +37,7 @@ void ComparePanel::linkView(std::size_t from) {
 }
 
 void ComparePanel::linkCursor(std::size_t from, int row, int col) {
+  if (from >= mapCount()) return;
   const Shown source = shown(from);
   for (std::size_t i = 0; i < mapCount(); ++i) {
     const Shown target = shown(i);

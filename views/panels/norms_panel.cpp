@@ -126,6 +126,7 @@ void NormsPanel::showStrips() {
 }
 
 void NormsPanel::linkView(std::size_t from) {
+  if (!snapshot_ || from >= snapshot_->strips.size()) return;
   const NormStrip& source = snapshot_->strips[from];
   const CellRect view = strips_[from]->view();
   for (std::size_t i = 0; i < snapshot_->strips.size(); ++i) {
@@ -139,6 +140,7 @@ void NormsPanel::linkView(std::size_t from) {
 }
 
 void NormsPanel::linkCursor(std::size_t from, int row, int col) {
+  if (!snapshot_ || from >= snapshot_->strips.size()) return;
   const NormStrip& source = snapshot_->strips[from];
   for (std::size_t i = 0; i < snapshot_->strips.size(); ++i) {
     const std::vector<int>& layers = snapshot_->strips[i].layers;

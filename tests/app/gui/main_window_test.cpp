@@ -110,6 +110,20 @@ TEST_F(MainWindowTest, ARunCanBeNamedAndAnotherChosen) {
   EXPECT_EQ(session().selection().cell.token, -1) << "that position is not in the shorter run";
 }
 
+TEST_F(MainWindowTest, ThePictureOfAnotherRunIsTakenAwayAtOnce) {
+  open_capture();
+  CellRef cell;
+  cell.layer = 1;
+  session().select(cell);
+  EXPECT_NE(session().attention().snapshot, nullptr) << "the same run's stays until the next is in";
+  session().selectRun(path_, "run1");
+  EXPECT_EQ(session().attention().snapshot, nullptr);
+  EXPECT_EQ(session().overview().snapshot, nullptr);
+  ASSERT_TRUE(QTest::qWaitFor(
+      [&] { return session().overview().snapshot && session().attention().snapshot; }, 10000));
+  EXPECT_EQ(session().attention().snapshot->request.run, "run1");
+}
+
 TEST_F(MainWindowTest, AResultThatIsNoLongerWantedIsDropped) {
   open_capture();
   for (int i = 0; i < 20; ++i) {

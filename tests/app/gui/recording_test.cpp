@@ -143,6 +143,19 @@ TEST_F(RecordingTest, CancelingKeepsWholeLayersReadable) {
   for (const double value : rms) ASSERT_GT(value, 0);
 }
 
+TEST_F(RecordingTest, CancelingAtOnceIsAnsweredToo) {
+  open_planted();
+  const auto model = window_->session().model()->files;
+  const std::string path = folder_ + "/at_once.h5";
+  Recording& recording = window_->recording();
+  QSignalSpy canceled(&recording, &Recording::canceled);
+  recording.start(model, long_plan(*model), path, CaptureWriter::Existing::refuse);
+  recording.cancel();
+  ASSERT_TRUE(QTest::qWaitFor([&] { return canceled.count() == 1; }, 30000));
+  EXPECT_FALSE(recording.isRunning());
+  EXPECT_FALSE(fs::exists(path));
+}
+
 TEST_F(RecordingTest, WhatCannotBeRecordedIsSaidInTheBar) {
   open_planted();
   const auto model = window_->session().model()->files;

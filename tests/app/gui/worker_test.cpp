@@ -74,6 +74,16 @@ TEST_F(WorkerTest, AStoppedJobStillAnswers) {
   EXPECT_EQ(heard_.front(), "canceled");
 }
 
+TEST_F(WorkerTest, AJobThatIsStoppedWhileItWaitsAnswersToo) {
+  worker_.submit("first", waits("first"), fails());
+  wait_for_begin();
+  worker_.submit("record", waits("canceled"), fails());
+  worker_.stop("record");
+  worker_.stop("first");
+  ASSERT_TRUE(hears(2));
+  EXPECT_EQ(heard_, (std::vector<std::string>{"first", "canceled"}));
+}
+
 TEST_F(WorkerTest, WhatIsThrownIsSaid) {
   worker_.submit(
       "a",

@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// bound, shares, probes: what outliers do to everything else.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "core/error.h"
+#include "core/figure/figure_parts.h"
+#include "core/rescale/report.h"
+#include "core/rescale/theory.h"
+
+namespace sinkscope {
+namespace {
+
+using Style = FigureSeries::Style;
+
+struct NormKindName {
+  const char* role;
+  const char* name;
+};
+constexpr NormKindName kNormKinds[] = {
+    {"ln1", "attention norms"}, {"ln2", "FFN norms"}, {"ln_final", "final norm"}};
+
+RescaleReport evidence_of(const FigureInput& input) {
+  return rescale_report(capture_of(input), input.run, {});
+}
+
+FigurePanel plot(const std::string& title, const std::string& x_label, std::vector<FigureSeries> s,
+                 double height_ratio) {
+  FigurePanel panel;
+  panel.title = title;
+  panel.series = std::move(s);
+  panel.x.label = x_label;
+  panel.height_ratio = height_ratio;
+  return panel;
+}
+
+double median(std::vector<double> values) {
+  std::erase_if(values, [](double v) { return !std::isfinite(v); });
+  if (values.empty()) return std::numeric_limits<double>::quiet_NaN();
+  std::sort(values.begin(), values.end());
+  return values[(values.size() - 1) / 2];
+}
+
+// Every token of every norm of one kind: r against ‖y‖_rms / ‖λ‖_∞, below the bound's curve for the
+// largest gain ratio among them.
+FigurePanel bound_panel(const RescaleReport& report, const NormKindName& kind,
+                        const std::string& title) {
+  FigureSeries first{"first token", Style::dots, 1, {}, {}}, rest{"others", Style::dots, 0, {}, {}};
+  double ratio = 0;
+  for (const NormEvidence& e : report.norms) {
+    if (e.role != kind.role) continue;
+    for (std::size_t t = 0; t < e.r2.size(); ++t) {
+      FigureSeries& to = t == 0 ? first : rest;
+      to.x.push_back(std::sqrt(e.r2[t]));
+      to.y.push_back(e.output_rms[t] / e.gain_max);
+      ratio = std::max(ratio, e.gain_dim[t] / e.gain_max);
+    }
+  }
+  FigureSeries curve{fmt::format("bound, |λ_d| = {:.2g} max|λ|", ratio), Style::line, 2, {}, {}};
+  FigureSeries silent{"bound, λ_d = 0", Style::dashed, kReferenceColor, {}, {}};
+  for (int i = 0; i <= 200; ++i) {
+    const double r = i / 200.0;
+    curve.x.push_back(r);
+    curve.y.push_back(upper_bound_1(r * r, 1, ratio));
+    silent.x.push_back(r);
+    silent.y.push_back(upper_bound_1(r * r, 1, 0));
+  }
+  FigurePanel panel = plot(title, "r = |h_d| / ‖h‖", {rest, first, curve, silent}, 0.8);
+  set_fixed_range(panel.x, 0, 1);
+  return panel;
+}
+
+// Median over tokens of what the norms of one kind say, layer by layer.
+FigureSeries over_depth(const RescaleReport& report, const char* role, const std::string& name,
+                        int color, bool first_token) {
+  FigureSeries line{name, first_token ? Style::line : Style::dashed, color, {}, {}};
+  for (const NormEvidence& e : report.norms) {
+    if (e.role != role || e.layer < 0) continue;
+    line.x.push_back(e.layer);
+    line.y.push_back(first_token ? e.alpha.front() : median({e.alpha.begin() + 1, e.alpha.end()}));
+  }
+  return line;
+}
+
+// 1 − p on the key of each layer's strongest head.
+FigureSeries attention_over_depth(const RescaleReport& report) {
+  std::map<int, double> smallest;
+  for (const HeadEvidence& e : report.heads) {
+    const double factor = 1 - median(e.p);
+    const auto [known, is_new] = smallest.emplace(e.layer, factor);
+    if (!is_new) known->second = std::min(known->second, factor);
+  }
+  FigureSeries line{"1 − p, strongest head", Style::line, 3, {}, {}};
+  for (const auto& [layer, factor] : smallest) {
+    line.x.push_back(layer);
+    line.y.push_back(factor);
+  }
+  return line;
+}
+
+FigurePanel share_panel(const RescaleReport& report, const std::string& title) {
+  std::vector<FigureSeries> series;
+  int color = 0;
+  for (const NormKindName& kind : kNormKinds) {
+    FigureSeries dots{kind.name, Style::dots, color++, {}, {}};
+    for (const NormEvidence& e : report.norms) {
+      if (e.role != kind.role) continue;
+      for (std::size_t t = 0; t < e.r2.size(); ++t) {
+        dots.x.push_back(e.r2[t]);
+        dots.y.push_back(e.share_after[t]);
+      }
+    }
+    series.push_back(std::move(dots));
+  }
+  FigureSeries heads{"heads, key 0", Style::dots, color, {}, {}};
+  for (const HeadEvidence& e : report.heads) {
+    heads.x.push_back(median(e.p));
+    heads.y.push_back(median(e.share_after));
+  }
+  series.push_back(std::move(heads));
+  series.push_back({"unchanged", Style::dashed, kReferenceColor, {0, 1}, {0, 1}});
+  FigurePanel panel = plot(title, "Share before", std::move(series), 0.9);
+  set_fixed_range(panel.x, 0, 1);
+  return panel;
+}
+
+nlohmann::json probe_table_of(const FigureInput& input) {
+  const auto refuse = [&](const std::string& found) {
+    throw Error(ErrorKind::invalid_argument,
+                fmt::format("{}: expected a table of sinkscope probe -o F.json, found {}",
+                            input.name, found));
+  };
+  if (input.evidence.empty()) refuse("a capture or a model");
+  const auto json = nlohmann::json::parse(input.evidence, nullptr, /*allow_exceptions=*/false);
+  if (!json.is_object() || json.value("schema", "") != "sinkscope.probe/1" ||
+      !json.contains("probes") || !json["probes"].is_array())
+    refuse("another file");
+  for (const auto& probe : json["probes"])
+    for (const char* key : {"reader", "at", "mode"})
+      if (!probe.is_object() || !probe.contains(key) || !probe[key].is_string())
+        refuse(fmt::format("a probe without \"{}\"", key));
+  return json;
+}
+
+// One panel a reader and position filter: a bar a mode.
+void add_probe_panels(Figure& figure, const FigureInput& input) {
+  const nlohmann::json table = probe_table_of(input);
+  std::vector<std::pair<std::string, std::string>> places;  // at, reader
+  for (const auto& probe : table["probes"]) {
+    if (probe.value("control", false)) continue;
+    const std::pair place(probe["at"].get<std::string>(), probe["reader"].get<std::string>());
+    if (std::find(places.begin(), places.end(), place) == places.end()) places.push_back(place);
+  }
+  for (const auto& [at, reader] : places) {
+    FigureSeries bars{"", Style::bars, 0, {}, {}};
+    std::vector<std::string> modes;
+    for (const auto& probe : table["probes"]) {
+      if (probe.value("control", false) || probe["at"] != at || probe["reader"] != reader) continue;
+      bars.x.push_back(static_cast<double>(modes.size()));
+      bars.y.push_back(probe.contains("delta_loss") && probe["delta_loss"].is_number()
+                           ? probe["delta_loss"].get<double>()
+                           : std::numeric_limits<double>::quiet_NaN());
+      modes.push_back(probe["mode"].get<std::string>());
+    }
+    FigurePanel panel =
+        plot(fmt::format("{}: {}, positions {}", input.name, reader, at), "", {bars}, 0.7);
+    panel.x = index_axis("", static_cast<int>(modes.size()), modes);
+    panel.x.is_sideways = true;
+    figure.panels.push_back(std::move(panel));
+  }
+}
+
+}  // namespace
+
+Figure bound_figure(const FigureRequest& request, const std::vector<FigureInput>& inputs) {
+  Figure figure;
+  for (const FigureInput& input : inputs) {
+    const RescaleReport report = evidence_of(input);
+    for (const NormKindName& kind : kNormKinds)
+      figure.panels.push_back(bound_panel(report, kind, panel_title(input, kind.name)));
+  }
+  arrange(figure, request, 3);
+  share_value_axis(figure, request, {"‖y‖_rms / max|λ|", Scale::linear, true});
+  add_note(figure,
+           "One dot a token and norm; d: the token's largest dimension. Bound (1) of 2601.22966, "
+           "A.1, with u normalized to length 1.");
+  return figure;
+}
+
+Figure shares_figure(const FigureRequest& request, const std::vector<FigureInput>& inputs) {
+  Figure figure;
+  for (const FigureInput& input : inputs) {
+    const RescaleReport report = evidence_of(input);
+    figure.panels.push_back(share_panel(report, panel_title(input, "shares")));
+    FigurePanel depth =
+        plot(panel_title(input, "rescale factors"), "Layer",
+             {over_depth(report, "ln1", "α attention norms, first token", 0, true),
+              over_depth(report, "ln1", "… other tokens", 0, false),
+              over_depth(report, "ln2", "α FFN norms, first token", 1, true),
+              over_depth(report, "ln2", "… other tokens", 1, false), attention_over_depth(report)},
+             0.9);
+    depth.x = index_axis("Layer", report.n_layers);
+    figure.panels.push_back(std::move(depth));
+  }
+  arrange(figure, request, 2);
+  share_value_axis(figure, request, {"Share after, or factor", Scale::linear, true});
+  add_note(
+      figure,
+      "Before: h_d²/‖h‖² of the token's largest dimension, or the attention p on key 0 (median "
+      "over queries). After: y_d²/‖y‖², or p‖v‖/Σp‖v‖. α: the factor on every other "
+      "dimension, with the norm's eps.");
+  return figure;
+}
+
+Figure probes_figure(const FigureRequest& request, const std::vector<FigureInput>& inputs) {
+  Figure figure;
+  for (const FigureInput& input : inputs) add_probe_panels(figure, input);
+  if (figure.panels.empty())
+    throw Error(ErrorKind::invalid_argument, "probes: the table holds no probe");
+  arrange(figure, request, 2);
+  share_value_axis(figure, request, {"Loss minus the model's (nats)", Scale::linear, true});
+  add_note(figure,
+           "What a norm sees is changed, the stream is not; mean over the next tokens of all "
+           "prompts. direct: output zeroed; denominator: out of the root mean square alone.");
+  return figure;
+}
+
+}  // namespace sinkscope

@@ -39,6 +39,13 @@ FigurePanel plot(const std::string& title, const std::string& x_label, std::vect
   return panel;
 }
 
+// From 0 to 1, a tick each fifth.
+void unit_axis(FigureAxis& axis) {
+  set_fixed_range(axis, 0, 1);
+  axis.ticks.clear();
+  for (int i = 0; i <= 5; ++i) axis.ticks.push_back({i / 5.0, fmt::format("{:.1f}", i / 5.0)});
+}
+
 double median(std::vector<double> values) {
   std::erase_if(values, [](double v) { return !std::isfinite(v); });
   if (values.empty()) return std::numeric_limits<double>::quiet_NaN();
@@ -71,7 +78,7 @@ FigurePanel bound_panel(const RescaleReport& report, const NormKindName& kind,
     silent.y.push_back(upper_bound_1(r * r, 1, 0));
   }
   FigurePanel panel = plot(title, "r = |h_d| / ‖h‖", {rest, first, curve, silent}, 0.8);
-  set_fixed_range(panel.x, 0, 1);
+  unit_axis(panel.x);
   return panel;
 }
 
@@ -125,7 +132,7 @@ FigurePanel share_panel(const RescaleReport& report, const std::string& title) {
   series.push_back(std::move(heads));
   series.push_back({"unchanged", Style::dashed, kReferenceColor, {0, 1}, {0, 1}});
   FigurePanel panel = plot(title, "Share before", std::move(series), 0.9);
-  set_fixed_range(panel.x, 0, 1);
+  unit_axis(panel.x);
   return panel;
 }
 
@@ -150,6 +157,8 @@ nlohmann::json probe_table_of(const FigureInput& input) {
 // One panel a reader and position filter: a bar a mode.
 void add_probe_panels(Figure& figure, const FigureInput& input) {
   const nlohmann::json table = probe_table_of(input);
+  const bool is_named = table.contains("model") && table["model"].is_string();
+  const std::string name = is_named ? table["model"].get<std::string>() : input.name;
   std::vector<std::pair<std::string, std::string>> places;  // at, reader
   for (const auto& probe : table["probes"]) {
     if (probe.value("control", false)) continue;
@@ -168,7 +177,7 @@ void add_probe_panels(Figure& figure, const FigureInput& input) {
       modes.push_back(probe["mode"].get<std::string>());
     }
     FigurePanel panel =
-        plot(fmt::format("{}: {}, positions {}", input.name, reader, at), "", {bars}, 0.7);
+        plot(fmt::format("{}: {}, positions {}", name, reader, at), "", {bars}, 0.7);
     panel.x = index_axis("", static_cast<int>(modes.size()), modes);
     panel.x.is_sideways = true;
     figure.panels.push_back(std::move(panel));

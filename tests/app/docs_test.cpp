@@ -47,7 +47,7 @@ std::string with_model(std::string command) {
 bool needs_engine(const std::string& command) {
   for (const char* verb : {"capture ", "sinks ", "dump ", "probe ", "whatif ", "absorb "})
     if (command.starts_with(verb)) return true;
-  return command.find(".h5") != std::string::npos;
+  return command.find(".h5") != std::string::npos || command.find(".json") != std::string::npos;
 }
 
 // Pictures; the data behind them comes out of every build.

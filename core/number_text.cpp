@@ -31,6 +31,13 @@ std::string readable(double value) {
   return digits;
 }
 
+std::string count_text(std::int64_t n) {
+  std::string digits = std::to_string(n);
+  for (int at = static_cast<int>(digits.size()) - 3; at > (n < 0 ? 1 : 0); at -= 3)
+    digits.insert(static_cast<std::size_t>(at), 1, ',');
+  return digits;
+}
+
 std::string readable_list(const std::vector<int>& values, int at_most) {
   const int n = static_cast<int>(values.size());
   const int shown = n > at_most ? at_most : n;

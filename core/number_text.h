@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -9,6 +10,9 @@ namespace sinkscope {
 // A measured value for people: about four digits below 1,000, one decimal and grouped thousands
 // above ("0.3124", "25,804.7", "1.05e-05", "NaN").
 std::string readable(double value);
+
+// A count, thousands grouped: "0", "20,981".
+std::string count_text(std::int64_t n);
 
 // "3", "3 and 7", "3, 7 and 9"; longer lists end in "and N more".
 std::string readable_list(const std::vector<int>& values, int at_most = 5);

@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/number_text.h"
+
 namespace sinkscope {
 
 std::string format_bytes(std::int64_t bytes) {
@@ -22,12 +24,7 @@ std::string format_bytes(std::int64_t bytes) {
   return fmt::format("{:.1f} {}", value, kUnits[unit]);
 }
 
-std::string format_count(std::int64_t count) {
-  std::string digits = fmt::format("{}", count);
-  for (auto at = static_cast<std::ptrdiff_t>(digits.size()) - 3; at > (count < 0 ? 1 : 0); at -= 3)
-    digits.insert(static_cast<std::size_t>(at), 1, ',');
-  return digits;
-}
+std::string format_count(std::int64_t count) { return count_text(count); }
 
 std::string format_duration(double seconds) {
   const auto whole = static_cast<std::int64_t>(std::llround(std::clamp(seconds, 0.0, 1e9)));

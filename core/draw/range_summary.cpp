@@ -101,18 +101,17 @@ RangeSummary summarize(std::span<const Grid> grids, const ValueRange& range, int
 }
 
 std::string summary_text(const RangeSummary& summary) {
-  const auto number = [](std::int64_t n) { return readable(static_cast<double>(n)); };
   std::string text;
   const auto add = [&](const std::string& part) { text += (text.empty() ? "" : " · ") + part; };
-  if (summary.below > 0) add(number(summary.below) + " below");
-  if (summary.above > 0) add(number(summary.above) + " above");
+  if (summary.below > 0) add(count_text(summary.below) + " below");
+  if (summary.above > 0) add(count_text(summary.above) + " above");
   if (summary.highest && -summary.lowest->value > summary.highest->value)
     add("min " + readable(summary.lowest->value));
   else if (summary.highest)
     add("max " + readable(summary.highest->value));
-  if (summary.plus_inf > 0) add(number(summary.plus_inf) + " +inf");
-  if (summary.minus_inf > 0) add(number(summary.minus_inf) + " −inf");
-  add(number(summary.nan) + " NaN");
+  if (summary.plus_inf > 0) add(count_text(summary.plus_inf) + " +inf");
+  if (summary.minus_inf > 0) add(count_text(summary.minus_inf) + " −inf");
+  add(count_text(summary.nan) + " NaN");
   return text;
 }
 

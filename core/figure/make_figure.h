@@ -19,7 +19,8 @@ struct FigureInput {
   // Of a model:
   ModelFacts model;
   std::vector<NormFacts> norms;
-  std::string evidence = {};  // the JSON that `probe -o F.json` wrote; empty = another kind of input
+  std::string evidence =
+      {};  // the JSON that `probe -o F.json` wrote; empty = another kind of input
 };
 
 // What the request asks for, from its inputs in their order. The numbers are those of

@@ -43,5 +43,14 @@ TEST(NumberText, CsvFieldsAreQuotedWhereTheyMustBe) {
   EXPECT_EQ(csv_number(std::nan("")), "");
 }
 
+TEST(CountText, GroupsThousands) {
+  EXPECT_EQ(count_text(0), "0");
+  EXPECT_EQ(count_text(999), "999");
+  EXPECT_EQ(count_text(1000), "1,000");
+  EXPECT_EQ(count_text(20981), "20,981");
+  EXPECT_EQ(count_text(1234567), "1,234,567");
+  EXPECT_EQ(count_text(-1000), "-1,000");
+}
+
 }  // namespace
 }  // namespace sinkscope

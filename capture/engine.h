@@ -84,6 +84,10 @@ int resolved_threads(const CaptureRequest& request);
 // Error{invalid_argument} naming the layer, head, row or site that does not exist.
 CaptureLayout plan_capture(const ModelFiles& model, const CaptureRequest& request);
 
+// Bytes of one prompt's state between layers, which the activation budget counts: the stream, its
+// successor while a block runs, and the head's copy.
+std::int64_t state_bytes(int seq_len, int d_model);
+
 // Estimated peak memory of the request in bytes.
 std::int64_t predicted_memory(const ModelFiles& model, const CaptureRequest& request);
 

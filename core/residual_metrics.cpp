@@ -31,6 +31,13 @@ double lower_median(std::span<const double> values) {
   return *middle;
 }
 
+double finite_median(std::span<const double> values) {
+  std::vector<double> finite;
+  std::copy_if(values.begin(), values.end(), std::back_inserter(finite),
+               [](double v) { return std::isfinite(v); });
+  return lower_median(finite);
+}
+
 double infinity_norm(std::span<const float> x) {
   double largest = 0;
   for (const float v : x) {

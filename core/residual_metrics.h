@@ -12,6 +12,8 @@ namespace sinkscope {
 // Element (n−1)//2 of the sorted values: the lower median, no averaging. NaN are left
 // out; NaN when nothing is left.
 double lower_median(std::span<const double> values);
+// The same with infinities left out as well.
+double finite_median(std::span<const double> values);
 
 // ‖x‖∞ = max |x|. NaN values are passed over; 0 for no values.
 double infinity_norm(std::span<const float> x);

@@ -217,9 +217,7 @@ int run_absorb(const std::vector<std::string>& args, Console& console) {
     if (fs::exists(path, ignored))
       throw Error(ErrorKind::invalid_argument, fmt::format("{}: exists already", path));
   const std::future<void> warming = warm_engine();
-  const auto model = open_model(flags.model, OpenOptions{flags.run.ignore_index});
-  for (const std::string& warning : model->warnings()) console.warn(warning);
-  require_runnable(*model);
+  const auto model = open_runnable(flags.model, flags.run.ignore_index, console);
   const std::vector<RunInput> runs = read_prompts(flags.prompt, *model, console);
   const TemporaryFolder folder;
   const auto before = record(*model, flags, runs, folder.file("before.h5"), console);

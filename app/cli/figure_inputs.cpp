@@ -5,12 +5,12 @@
 
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <map>
 #include <set>
 
 #include "app/cli/capture_runs.h"
 #include "app/cli/parse_text.h"
+#include "app/cli/prompts.h"
 #include "capture/checkpoint/model_files.h"
 #include "capture/checkpoint/model_norms.h"
 
@@ -33,11 +33,6 @@ bool looks_like_json(const std::string& path) {
   std::ifstream file(path);
   char first = 0;
   return file >> first && first == '{';
-}
-
-std::string whole_text(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
 }
 
 FigureInput model_input(const std::string& path, Console& console) {
@@ -90,7 +85,7 @@ OpenedInputs open_figure_inputs(const FigureRequest& request, Console& console) 
     } else if (std::filesystem::is_regular_file(place.path) && looks_like_json(place.path)) {
       FigureInput input;
       input.model.name = stem_of(place.path);
-      input.evidence = whole_text(place.path);
+      input.evidence = read_whole(place.path, console);
       opened.inputs.push_back(std::move(input));
     } else {
       opened.inputs.push_back(model_input(word, console));

@@ -11,6 +11,7 @@
 #include <limits>
 
 #include "core/error.h"
+#include "core/what_if/index_set.h"
 
 namespace sinkscope {
 namespace {
@@ -117,16 +118,7 @@ std::vector<int> parse_ranges(const std::string& flag, const std::string& text) 
 }
 
 std::string format_ranges(const std::vector<int>& values) {
-  if (values.empty()) return "all";
-  std::string text;
-  for (std::size_t i = 0; i < values.size();) {
-    std::size_t j = i;
-    while (j + 1 < values.size() && values[j + 1] == values[j] + 1) ++j;
-    if (!text.empty()) text += ',';
-    text += i == j ? fmt::format("{}", values[i]) : fmt::format("{}-{}", values[i], values[j]);
-    i = j + 1;
-  }
-  return text;
+  return values.empty() ? "all" : IndexSet(values).text();
 }
 
 std::vector<int> parse_ids(const std::string& flag, const std::string& text) {

@@ -125,7 +125,7 @@ bool measure(const ModelFiles& model, EvaluateRequest request, ProgressMode mode
              Console& console) {
   std::int64_t bytes = 0;
   for (const RunInput& run : request.runs)
-    bytes += std::int64_t{12} * run.seq_len() * model.spec().d_model;
+    bytes += state_bytes(run.seq_len(), model.spec().d_model);
   const std::int64_t fit = request.activation_budget / std::max<std::int64_t>(1, bytes) - 1;
   const auto batch = static_cast<std::size_t>(std::max<std::int64_t>(1, fit));
   for (std::size_t begin = 0; begin < table.rows.size(); begin += batch) {
@@ -183,9 +183,7 @@ int run_probe(const std::vector<std::string>& args, Console& console) {
   std::optional<OutputFile> output;  // before minutes of work, not after
   if (flags.output) output.emplace(*flags.output, flags.force, console.out);
   const std::future<void> warming = warm_engine();
-  const auto model = open_model(flags.model, OpenOptions{flags.run.ignore_index});
-  for (const std::string& warning : model->warnings()) console.warn(warning);
-  require_runnable(*model);
+  const auto model = open_runnable(flags.model, flags.run.ignore_index, console);
   EvaluateRequest request;
   request.runs = read_prompts(flags.prompt, *model, console);
   const CaptureRequest run = capture_request(flags.run, RecordFlags{});

@@ -20,6 +20,14 @@ void require_runnable(const ModelFiles& model) {
               fmt::format("{}: cannot be run: {}{}", model.path(), obstacles.front(), more));
 }
 
+std::unique_ptr<ModelFiles> open_runnable(const std::string& path, bool ignore_index,
+                                          Console& console) {
+  auto model = open_model(path, OpenOptions{ignore_index});
+  for (const std::string& warning : model->warnings()) console.warn(warning);
+  require_runnable(*model);
+  return model;
+}
+
 std::optional<CaptureSummary> record_to_file(const ModelFiles& model, const CaptureRequest& request,
                                              const CaptureLayout& layout, const std::string& path,
                                              CaptureWriter::Existing existing, ProgressMode mode,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 
@@ -12,6 +13,11 @@ namespace sinkscope {
 
 // Throws Error{unsupported} with the first of the model's obstacles when it cannot be run.
 void require_runnable(const ModelFiles& model);
+
+// Opens a model that is about to be run, and says its warnings. Throws what open_model and
+// require_runnable throw.
+std::unique_ptr<ModelFiles> open_runnable(const std::string& path, bool ignore_index,
+                                          Console& console);
 
 // Runs the request into a capture file at `path`, which is there and whole afterwards. The engine
 // works on a thread of its own, while this one shows progress and listens: SIGINT or SIGTERM asks

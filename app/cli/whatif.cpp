@@ -103,9 +103,7 @@ int run_whatif(const std::vector<std::string>& args, Console& console) {
   CaptureRequest request = capture_request(flags.run, flags.record);
   request.command = canonical_command(flags.run, flags.record, flags.prompt);
   const std::future<void> warming = warm_engine();
-  const auto model = open_model(flags.model, OpenOptions{flags.run.ignore_index});
-  for (const std::string& warning : model->warnings()) console.warn(warning);
-  require_runnable(*model);
+  const auto model = open_runnable(flags.model, flags.run.ignore_index, console);
   request.runs = read_prompts(flags.prompt, *model, console);
   add_twins(request.runs, what_if);
   const CaptureLayout layout = plan_capture(*model, request);

@@ -29,7 +29,8 @@ struct WhatIfParts {
 
   at::Tensor mask(const TokenSet& tokens, const std::vector<int>& ids) const {
     at::Tensor mask = at::zeros({static_cast<std::int64_t>(ids.size())}, at::kBool);
-    for (int t : tokens.of(ids)) mask[t] = true;
+    bool* is_edited = mask.data_ptr<bool>();
+    for (int t : tokens.of(ids)) is_edited[t] = true;
     return mask.to(device);
   }
   at::Tensor dims(const IndexSet& set) const {

@@ -85,6 +85,8 @@ int resolved_threads(const CaptureRequest& request) {
   return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
 }
 
+std::int64_t state_bytes(int seq_len, int d_model) { return std::int64_t{12} * seq_len * d_model; }
+
 CaptureLayout plan_capture(const ModelFiles& model, const CaptureRequest& request) {
   const ArchSpec& spec = model.spec();
   if (!model.obstacles().empty())

@@ -7,8 +7,6 @@
 
 namespace sinkscope {
 
-std::int64_t state_bytes(int seq_len, int d_model) { return std::int64_t{12} * seq_len * d_model; }
-
 std::vector<std::pair<int, int>> prompt_groups(const CaptureRequest& request, int d_model) {
   std::vector<std::pair<int, int>> groups;
   const auto n = static_cast<int>(request.runs.size());

@@ -11,10 +11,6 @@
 
 namespace sinkscope {
 
-// Bytes of one prompt's state between layers: the stream, its successor while a block runs, and the
-// head's copy.
-std::int64_t state_bytes(int seq_len, int d_model);
-
 // Consecutive prompts [first, last) whose states fit the budget together; at least one.
 std::vector<std::pair<int, int>> prompt_groups(const CaptureRequest& request, int d_model);
 

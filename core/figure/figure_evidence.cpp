@@ -12,6 +12,7 @@
 #include "core/figure/figure_parts.h"
 #include "core/rescale/report.h"
 #include "core/rescale/theory.h"
+#include "core/residual_metrics.h"
 
 namespace sinkscope {
 namespace {
@@ -44,13 +45,6 @@ void unit_axis(FigureAxis& axis) {
   set_fixed_range(axis, 0, 1);
   axis.ticks.clear();
   for (int i = 0; i <= 5; ++i) axis.ticks.push_back({i / 5.0, fmt::format("{:.1f}", i / 5.0)});
-}
-
-double median(std::vector<double> values) {
-  std::erase_if(values, [](double v) { return !std::isfinite(v); });
-  if (values.empty()) return std::numeric_limits<double>::quiet_NaN();
-  std::sort(values.begin(), values.end());
-  return values[(values.size() - 1) / 2];
 }
 
 // Every token of every norm of one kind: r against ‖y‖_rms / ‖λ‖_∞, below the bound's curve for the
@@ -89,7 +83,7 @@ FigureSeries over_depth(const RescaleReport& report, const char* role, const std
   for (const NormEvidence& e : report.norms) {
     if (e.role != role || e.layer < 0) continue;
     line.x.push_back(e.layer);
-    line.y.push_back(first_token ? e.alpha.front() : median({e.alpha.begin() + 1, e.alpha.end()}));
+    line.y.push_back(first_token ? e.alpha.front() : finite_median(std::span(e.alpha).subspan(1)));
   }
   return line;
 }
@@ -98,7 +92,7 @@ FigureSeries over_depth(const RescaleReport& report, const char* role, const std
 FigureSeries attention_over_depth(const RescaleReport& report) {
   std::map<int, double> smallest;
   for (const HeadEvidence& e : report.heads) {
-    const double factor = 1 - median(e.p);
+    const double factor = 1 - finite_median(e.p);
     const auto [known, is_new] = smallest.emplace(e.layer, factor);
     if (!is_new) known->second = std::min(known->second, factor);
   }
@@ -126,8 +120,8 @@ FigurePanel share_panel(const RescaleReport& report, const std::string& title) {
   }
   FigureSeries heads{"heads, key 0", Style::dots, color, {}, {}};
   for (const HeadEvidence& e : report.heads) {
-    heads.x.push_back(median(e.p));
-    heads.y.push_back(median(e.share_after));
+    heads.x.push_back(finite_median(e.p));
+    heads.y.push_back(finite_median(e.share_after));
   }
   series.push_back(std::move(heads));
   series.push_back({"unchanged", Style::dashed, kReferenceColor, {0, 1}, {0, 1}});

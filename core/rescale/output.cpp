@@ -9,20 +9,11 @@
 
 #include "core/json_numbers.h"
 #include "core/rescale/report.h"
+#include "core/residual_metrics.h"
 #include "core/site_name.h"
 
 namespace sinkscope {
 namespace {
-
-// Element (n − 1)/2 of the sorted finite values from `first` on.
-double median(const std::vector<double>& values, std::size_t first) {
-  std::vector<double> sorted;
-  for (std::size_t i = first; i < values.size(); ++i)
-    if (std::isfinite(values[i])) sorted.push_back(values[i]);
-  if (sorted.empty()) return std::numeric_limits<double>::quiet_NaN();
-  std::sort(sorted.begin(), sorted.end());
-  return sorted[(sorted.size() - 1) / 2];
-}
 
 int most_common(const std::vector<int>& values, std::size_t first) {
   std::map<int, int> count;
@@ -63,7 +54,7 @@ void add_norm_rows(std::string& text, const RescaleReport& report, bool first_to
     const std::size_t begin = first_token ? 0 : 1;
     const auto cut = [&](std::vector<double> values) {
       if (first_token && values.size() > 1) values.resize(1);
-      return median(values, begin);
+      return finite_median(std::span(values).subspan(begin));
     };
     std::vector<int> dims = e.dim;
     if (first_token) dims.resize(1);
@@ -85,15 +76,15 @@ void add_head_rows(std::string& text, const RescaleReport& report) {
   for (std::size_t i = 0; i < report.heads.size();) {
     std::size_t best = i, end = i;
     while (end < report.heads.size() && report.heads[end].layer == report.heads[i].layer) {
-      if (median(report.heads[end].p, 0) > median(report.heads[best].p, 0)) best = end;
+      if (finite_median(report.heads[end].p) > finite_median(report.heads[best].p)) best = end;
       ++end;
     }
     const HeadEvidence& e = report.heads[best];
-    const double before = median(e.p, 0), after = median(e.share_after, 0);
-    text += fmt::format("  {:<24} {:>5} {:>8.4f} {:>8.4f} {:>10.3g} {:>9.4f} {:>11}\n",
-                        layer_label(e.layer, report.n_layers), e.head, before, after,
-                        after / before, 1 - before,
-                        e.through_o.empty() ? "-" : fmt::format("{:.4f}", median(e.through_o, 0)));
+    const double before = finite_median(e.p), after = finite_median(e.share_after);
+    text += fmt::format(
+        "  {:<24} {:>5} {:>8.4f} {:>8.4f} {:>10.3g} {:>9.4f} {:>11}\n",
+        layer_label(e.layer, report.n_layers), e.head, before, after, after / before, 1 - before,
+        e.through_o.empty() ? "-" : fmt::format("{:.4f}", finite_median(e.through_o)));
     i = end;
   }
 }

@@ -125,13 +125,6 @@ class Engine {
 // returned handle waits when it goes; a failure is load_engine()'s to tell.
 std::future<void> warm_engine();
 
-// LibTorch's threads that wait for each other would burn a core for milliseconds before they sleep,
-// which another program or the writer thread may want: going to sleep at once is as fast on a quiet
-// machine and twice as fast on a busy one. Their library reads that from the environment when it is
-// loaded. Where it is in the process already (Qt brings it along), this starts the program anew
-// with the environment set; elsewhere load_engine() sets it in time. Call it first thing in main().
-void restart_with_impatient_threads(char** argv);
-
 // Loads the module (once a process). Error{unsupported} when the program was built without
 // LibTorch or the module cannot be loaded, with the loader's reason.
 Engine& load_engine();

@@ -2,11 +2,12 @@
 #include "app/cli/command_line.h"
 #include "app/cli/run_cli.h"
 #include "app/cli/verbs.h"
+#include "app/gui_module.h"
 #include "core/error.h"
 
 namespace sinkscope {
 
-// The window itself is opened by main() before any of this (app/gui/window_main.h); who comes here
+// The window itself is opened by main() before any of this (app/gui_module.h); who comes here
 // asked for help, wrote something wrong, or cannot have a window.
 int run_view(const std::vector<std::string>& args, Console& console) {
   std::string path;
@@ -14,13 +15,10 @@ int run_view(const std::vector<std::string>& args, Console& console) {
   command.positional("FILE|MODEL", path, "RUN.h5, RUN.h5::run3, Hugging Face folder, GGUF file",
                      CommandLine::Need::optional);
   if (!command.parse(args, console)) return kExitDone;
-#ifdef SINKSCOPE_WITH_GUI
+  if (!has_gui()) throw Error(ErrorKind::unsupported, "view: this program was built without Qt");
   throw Error(ErrorKind::unsupported,
               "view: no display here (DISPLAY and WAYLAND_DISPLAY are not set); sinkscope "
               "FILE|MODEL says in words what it is, sinkscope figure draws without a display");
-#else
-  throw Error(ErrorKind::unsupported, "view: this program was built without Qt");
-#endif
 }
 
 }  // namespace sinkscope

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// What only looks must not pay for LibTorch: asks the dynamic loader what it mapped.
+// What only looks must not pay for LibTorch, what draws nothing not for Qt: asks the dynamic loader
+// what it mapped.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -22,12 +23,18 @@ std::string loader_log(const std::string& command) {
   return test::shell("cat loader.*", folder).out;
 }
 
-void expect_no_torch(const std::string& command) {
-  const std::string log = loader_log(command);
+void expect_no_torch_in(const std::string& log, const std::string& command) {
   EXPECT_THAT(log, HasSubstr("libhdf5")) << "the loader's log is not there";
   EXPECT_THAT(log, Not(HasSubstr("libtorch"))) << command;
   EXPECT_THAT(log, Not(HasSubstr("libc10"))) << command;
   EXPECT_THAT(log, Not(HasSubstr("libsinkscope_engine"))) << command;
+}
+
+void expect_no_torch(const std::string& command) {
+  const std::string log = loader_log(command);
+  expect_no_torch_in(log, command);
+  EXPECT_THAT(log, Not(HasSubstr("libQt6"))) << command;
+  EXPECT_THAT(log, Not(HasSubstr("libsinkscope_gui"))) << command;
 }
 
 TEST(NoTorch, HelpAndVersion) {
@@ -51,7 +58,10 @@ TEST(NoTorch, VerbsThatReadACapture) {
   expect_no_torch(path);
   expect_no_torch("figure sink-heads " + path + " -o f.csv");
 #ifdef SINKSCOPE_WITH_GUI
-  expect_no_torch("figure attention-mean " + path + " -o f.pdf");
+  const std::string draw = "figure attention-mean " + path + " -o f.pdf";
+  const std::string log = loader_log(draw);
+  expect_no_torch_in(log, draw);
+  EXPECT_THAT(log, HasSubstr("libQt6Gui"));
 #endif
 }
 

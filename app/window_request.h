@@ -21,7 +21,4 @@ std::optional<WindowRequest> window_request(const std::vector<std::string>& args
 // QT_QPA_PLATFORM names a platform that people can see.
 bool has_display();
 
-// Runs the window until it is closed; the exit code.
-int run_window(int argc, char** argv, const WindowRequest& request);
-
 }  // namespace sinkscope

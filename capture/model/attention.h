@@ -47,10 +47,14 @@ struct AttentionCall {
   const AttentionEdit* edit = nullptr;  // null: softmax over all visible keys
 };
 
+// stats.value_norm [G, T] from norms [H, T] of values that an edit scaled by query head; NaN where
+// the heads of a group differ.
+void group_value_norms(const std::vector<float>& head_norms, AttentionStats& stats);
+
 // Two bodies, tested equal. Both fill `stats`, feed `maps` (may be null), and return z [T, H, d];
 // an undefined tensor means canceled (`stop` is looked at once a tile).
-//  fused: CPU float32, row blocks of one head per core, scores never leave the cache when maps are
-//         not recorded. reference: plain tensor operations on any device; the one that edits.
+//  fused: CPU, row blocks of one head per core, scores never leave the cache when maps are not
+//         recorded. reference: plain tensor operations on any device.
 at::Tensor attend_fused(const AttentionCall& call, const TileGeometry& tile, AttentionStats& stats,
                         MapSink* maps, const std::stop_token& stop);
 at::Tensor attend_reference(const AttentionCall& call, const TileGeometry& tile,

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <limits>
 
 #include "capture/model/attention.h"
 #include "capture/model/attention_rows.h"
@@ -63,6 +64,13 @@ struct Shape {
   double scale;
 };
 
+// What weights are multiplied with: heads [T, n, d], `repeat` query heads to each, and ‖v‖ [n, T].
+struct Values {
+  at::Tensor heads;
+  int repeat;
+  std::vector<float> norms;
+};
+
 Rows head_rows(const at::Tensor& x, int head, int row) {
   return {x.data_ptr<float>() + head * x.stride(1) + row * x.stride(0), x.stride(0)};
 }
@@ -101,21 +109,31 @@ int bin_of(const AttentionStats& stats, int position) {
   return static_cast<int>(std::int64_t{position} * stats.bins / stats.seq_len);
 }
 
+void edit_block(const AttentionEdit& edit, const Shape& s, const Unit& u, AttentionBlock& block) {
+  block.normalizer = edit.normalizers[static_cast<std::size_t>(u.head)];
+  if (!edit.lost.defined()) return;
+  block.lost = edit.lost.const_data_ptr<bool>() + std::int64_t{u.head} * s.T + u.key_begin;
+  block.renormalize = edit.renormalize.const_data_ptr<bool>()[u.head];
+}
+
 // Scores, softmax with statistics, product with the values, for one unit. `scores` is where its
 // first row's first key goes.
-void run_unit(const AttentionCall& call, const Shape& s, const Unit& u, float* scores,
-              std::int64_t stride, AttentionStats& stats, at::Tensor& z, UnitSums& sums) {
-  const int kv = u.head / s.repeat;
+void run_unit(const AttentionCall& call, const Shape& s, const Values& v, const Unit& u,
+              float* scores, std::int64_t stride, AttentionStats& stats, at::Tensor& z,
+              UnitSums& sums) {
   multiply_transposed(u.n_rows, u.n_keys, s.d, static_cast<float>(s.scale),
-                      head_rows(call.q, u.head, u.row), head_rows(call.k, kv, u.key_begin), scores,
-                      stride);
-  const AttentionBlock block{
+                      head_rows(call.q, u.head, u.row),
+                      head_rows(call.k, u.head / s.repeat, u.key_begin), scores, stride);
+  const int value_head = u.head / v.repeat;
+  AttentionBlock block{
       scores,      stride,   u.row,    u.n_rows,
-      u.key_begin, u.n_keys, s.window, &stats.value_norm[std::int64_t{kv} * s.T + u.key_begin]};
+      u.key_begin, u.n_keys, s.window, &v.norms[std::int64_t{value_head} * s.T + u.key_begin]};
+  if (call.edit != nullptr) edit_block(*call.edit, s, u, block);
   const std::int64_t at = std::int64_t{u.head} * s.T + u.row;
   const AttentionRowStats rows{&stats.lse[at],       &stats.entropy[at],   &stats.max_prob[at],
                                &stats.logit_max[at], &stats.logit_gap[at], &stats.distance[at],
-                               &stats.first4[at],    &stats.last8[at],     &stats.out_norm_sum[at]};
+                               &stats.first4[at],    &stats.last8[at],     &stats.out_norm_sum[at],
+                               &stats.null_mass[at]};
   sums.key_mass.assign(static_cast<std::size_t>(u.n_keys), 0.0f);
   attention_rows(block, rows, sums.key_mass.data());
   sums.first_bin = bin_of(stats, u.row);
@@ -131,8 +149,8 @@ void run_unit(const AttentionCall& call, const Shape& s, const Unit& u, float* s
   }
   float* out = z.data_ptr<float>() + (std::int64_t{u.row} * s.H + u.head) * s.d;
   const std::int64_t out_stride = std::int64_t{s.H} * s.d;
-  multiply(u.n_rows, s.d, u.n_keys, {scores, stride}, head_rows(call.v, kv, u.key_begin), out,
-           out_stride);
+  multiply(u.n_rows, s.d, u.n_keys, {scores, stride}, head_rows(v.heads, value_head, u.key_begin),
+           out, out_stride);
   for (int r = 0; r < u.n_rows; ++r) stats.out_norm[at + r] = row_norm(out + r * out_stride, s.d);
 }
 
@@ -157,10 +175,24 @@ float* place_in_map(float* map, const Unit& u, int head, int row, int n_rows, in
   return first + u.key_begin;
 }
 
-void value_norms(const AttentionCall& call, const Shape& s, AttentionStats& stats) {
-  for (int g = 0; g < s.G; ++g)
+Values values_of(const AttentionCall& call, const Shape& s, AttentionStats& stats) {
+  const bool is_scaled = call.edit != nullptr && call.edit->value_scale.defined();
+  Values v{call.v, s.repeat, {}};
+  if (is_scaled) {
+    v.heads = call.v.repeat_interleave(s.repeat, 1) * call.edit->value_scale.t().unsqueeze(-1);
+    v.repeat = 1;
+  }
+  const auto n = static_cast<int>(v.heads.size(1));
+  v.norms.resize(static_cast<std::size_t>(n) * static_cast<std::size_t>(s.T));
+  for (int h = 0; h < n; ++h)
     for (int t = 0; t < s.T; ++t)
-      stats.value_norm[std::int64_t{g} * s.T + t] = row_norm(head_rows(call.v, g, t).data, s.d);
+      v.norms[static_cast<std::size_t>(std::int64_t{h} * s.T + t)] =
+          row_norm(head_rows(v.heads, h, t).data, s.d);
+  if (is_scaled)
+    group_value_norms(v.norms, stats);
+  else
+    stats.value_norm = v.norms;
+  return v;
 }
 
 }  // namespace
@@ -181,11 +213,25 @@ AttentionStats::AttentionStats(int heads, int kv_heads, int tokens)
   thumbnail.assign(static_cast<std::size_t>(heads * bins * bins), 0.0f);
 }
 
+void group_value_norms(const std::vector<float>& head_norms, AttentionStats& stats) {
+  const auto T = static_cast<std::size_t>(stats.seq_len);
+  const auto repeat = static_cast<std::size_t>(stats.n_heads / stats.n_kv_heads);
+  for (std::size_t i = 0; i < stats.value_norm.size(); ++i) {
+    const std::size_t group = i / T, t = i % T;
+    const float first = head_norms[group * repeat * T + t];
+    stats.value_norm[i] = first;
+    for (std::size_t h = 1; h < repeat; ++h)
+      if (head_norms[(group * repeat + h) * T + t] != first)
+        stats.value_norm[i] = std::numeric_limits<float>::quiet_NaN();
+  }
+}
+
 at::Tensor attend_fused(const AttentionCall& given, const TileGeometry& tile, AttentionStats& stats,
                         MapSink* maps, const std::stop_token& stop) {
   // Probabilities are float32 whatever the run's type.
-  const AttentionCall call{given.q.to(at::kFloat), given.k.to(at::kFloat), given.v.to(at::kFloat),
-                           given.scale, given.window};
+  const AttentionCall call{given.q.to(at::kFloat), given.k.to(at::kFloat),
+                           given.v.to(at::kFloat), given.scale,
+                           given.window,           given.edit};
   const Shape s{static_cast<int>(call.q.size(0)),
                 static_cast<int>(call.q.size(1)),
                 static_cast<int>(call.k.size(1)),
@@ -194,7 +240,7 @@ at::Tensor attend_fused(const AttentionCall& given, const TileGeometry& tile, At
                 call.window,
                 call.scale};
   at::Tensor z = at::empty({s.T, s.H, s.d}, at::kFloat);
-  value_norms(call, s, stats);
+  const Values v = values_of(call, s, stats);
   std::vector<UnitSums> sums;
   for (int row = 0; row < s.T; row += tile.rows) {
     const int n_rows = std::min(tile.rows, s.T - row);
@@ -218,7 +264,7 @@ at::Tensor attend_fused(const AttentionCall& given, const TileGeometry& tile, At
                 scratch.resize(static_cast<std::size_t>(kBlockRows * stride));
                 scores = scratch.data();
               }
-              run_unit(call, s, u, scores, stride, stats, z, sums[static_cast<std::size_t>(i)]);
+              run_unit(call, s, v, u, scores, stride, stats, z, sums[static_cast<std::size_t>(i)]);
             }
           });
       for (std::size_t i = 0; i < units.size(); ++i) merge_sums(units[i], sums[i], stats);

@@ -150,12 +150,9 @@ at::Tensor attend_reference(const AttentionCall& call, const TileGeometry& tile,
   if (call.edit != nullptr && call.edit->value_scale.defined())
     v = v * call.edit->value_scale.unsqueeze(-1);
   const at::Tensor norms = v.norm(2, -1);  // [H, T]
-  // Where an edit scales the values of some query heads of a group only, the group has no one norm.
-  const at::Tensor grouped = norms.view({G, repeat, T}), largest = grouped.amax(1);
-  const double none = std::numeric_limits<double>::quiet_NaN();
-  const at::Tensor kv_norms =
-      largest.masked_fill(largest.ne(grouped.amin(1)), none).to(at::kCPU).contiguous();
-  std::copy_n(kv_norms.data_ptr<float>(), std::int64_t{G} * T, stats.value_norm.data());
+  const at::Tensor host_norms = norms.to(at::kCPU).contiguous();
+  group_value_norms(
+      {host_norms.const_data_ptr<float>(), host_norms.const_data_ptr<float>() + H * T}, stats);
   at::Tensor z = at::empty({H, T, q.size(2)}, q.options());
   for (int row = 0; row < T; row += tile.rows) {
     const int n_rows = std::min(tile.rows, T - row);

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "capture/model/attention_rows.h"
 
+#include <cmath>
+#include <vector>
+
 #include "capture/model/attention_rows_isa.h"
 #include "capture/model/isa.h"
 
@@ -25,6 +28,28 @@ double log_sum_exp(const float* values, std::int64_t n) {
 
 int first_above(const float* values, int n, int from, float bar) {
   SINKSCOPE_BY_ISA(first_above, values, n, from, bar);
+}
+
+// What cannot be in the support of sparsemax (entmax 1.5) lies more than 1 (2) below the largest
+// score, and need not be sorted.
+double weights_by_reference(const Normalizer& normalizer, float* row, int n, float top) {
+  const float reach = normalizer.kind == NormalizerKind::sparsemax  ? 1.0f
+                      : normalizer.kind == NormalizerKind::entmax15 ? 2.0f
+                                                                    : HUGE_VALF;
+  thread_local std::vector<double> scores;
+  thread_local std::vector<int> places;
+  scores.clear();
+  places.clear();
+  for (int i = 0; i < n; ++i) {
+    if (row[i] >= top - reach && row[i] > -HUGE_VALF) {
+      scores.push_back(row[i]);
+      places.push_back(i);
+    }
+    row[i] = 0;
+  }
+  const NormalizedRow weights = normalize(normalizer, scores);
+  for (std::size_t i = 0; i < places.size(); ++i) row[places[i]] = static_cast<float>(weights.p[i]);
+  return weights.null_mass;
 }
 
 }  // namespace sinkscope

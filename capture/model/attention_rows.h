@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "capture/model/isa.h"
+#include "core/normalizer.h"
 
 namespace sinkscope {
 
@@ -21,6 +22,9 @@ struct AttentionBlock {
   int key_begin = 0, n_keys = 0;      // columns in use; must reach the last row's own key
   int window = 0;                     // keys a query sees, its own included; 0 = all up to itself
   const float* value_norm = nullptr;  // [n_keys] ‖v_j‖₂ of key_begin + c
+  Normalizer normalizer = {};         // what makes weights of scores
+  const bool* lost = nullptr;         // [n_keys] keys that no other query sees; null = none
+  bool renormalize = true;            // the other keys share the mass of lost ones; else it is gone
 };
 
 // One value per row; each array [n_rows].
@@ -29,17 +33,19 @@ struct AttentionBlock {
 //   entropy        −Σ p ln p, nats                max_prob   max p
 //   distance       Σ p (i − j)                    first4     Σ_{j<4} p
 //   last8          Σ_{i−8<j≤i} p                  out_norm_sum  Σ p ‖v‖
+//   null_mass      the share that goes to no key; not written for plain softmax, may be null then
+// lse, logit_max and logit_gap are of all visible keys, lost ones too.
 struct AttentionRowStats {
   float *lse, *entropy, *max_prob, *logit_max, *logit_gap, *distance, *first4, *last8,
-      *out_norm_sum;
+      *out_norm_sum, *null_mass;
 };
 
 // The instruction set that the functions below run with on this machine.
 Isa kernel_isa();
 
-// Softmax in place plus statistics. `key_mass` [n_keys] receives the column sums of this block
-// (added to what is there). Causal: row r sees keys max(0, i − window + 1) … i, i = query_begin +
-// r.
+// Scores into weights, in place, plus statistics. `key_mass` [n_keys] receives the column sums of
+// this block (added to what is there). Causal: row r sees keys max(0, i − window + 1) … i, i =
+// query_begin + r.
 void attention_rows(const AttentionBlock& block, const AttentionRowStats& stats, float* key_mass);
 
 // Max-pools the block into lines of a thumbnail [bins, bins]: bin(i) = floor(i * bins / seq_len),

@@ -129,7 +129,7 @@ Sums exponentiate(float* x, int n, float top) {
 }
 
 struct Moments {
-  double position = 0, value_norm = 0;  // Σ p·column, Σ p·‖v‖
+  double mass = 0, position = 0, value_norm = 0;  // Σ p, Σ p·column, Σ p·‖v‖
 };
 
 // x <- x / mass, column sums, and the two weighted sums.
@@ -158,10 +158,97 @@ Moments normalize(float* x, int n, float inverse, const float* value_norm, float
       position_run += static_cast<double>(p) * (i - run);
       norm_run += static_cast<double>(p) * value_norm[i];
     }
+    moments.mass += mass_run;
     moments.position += position_run + mass_run * run;
     moments.value_norm += norm_run;
   }
   return moments;
+}
+
+struct Weights {
+  double lse = 0, entropy = 0, null_mass = 0;
+  float largest = 0;
+  Moments moments;
+};
+
+Weights softmax_row(float* seen, int n, float top, const float* value_norm, float* key_mass) {
+  const Sums sums = exponentiate(seen, n, top);
+  Weights w;
+  w.lse = top + std::log(sums.mass);
+  w.largest = static_cast<float>(1.0 / sums.mass);
+  w.moments = normalize(seen, n, w.largest, value_norm, key_mass);
+  w.moments.mass = 1;
+  // H = LSE - Σ p s = ln Σe^(s-m) - Σ p (s-m)
+  w.entropy = std::max(0.0, std::log(sums.mass) - sums.weighted_logit / sums.mass);
+  return w;
+}
+
+double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
+
+// The logit beside the row's own scores in the denominator; −∞ for plain softmax.
+double sink_of(const Normalizer& normalizer) {
+  return normalizer.kind == NormalizerKind::softmax1     ? 0
+         : normalizer.kind == NormalizerKind::sink_logit ? normalizer.sink_logit
+                                                         : -HUGE_VAL;
+}
+
+// Sets lost scores to −∞ and returns Σ exp(s − top) of those that were visible; the last is the
+// query's own.
+double lose(float* seen, int n, const bool* lost, float top) {
+  double mass = 0;
+  for (int i = 0; i + 1 < n; ++i) {
+    if (!lost[i]) continue;
+    mass += std::exp(static_cast<double>(seen[i]) - top);
+    seen[i] = -std::numeric_limits<float>::infinity();
+  }
+  return mass;
+}
+
+// Softmax, with a logit in the denominator that has no value, or with keys that are lost. A row
+// times a gate: p = softmax(s) · sigmoid(LSE − b), the rest is sigmoid(b − LSE).
+Weights gated_row(const AttentionBlock& b, float* seen, int n, const bool* lost, float raw_top,
+                  const float* value_norm, float* key_mass) {
+  const double raw_lse = log_sum_exp(seen, n);
+  const double lost_mass = lost != nullptr ? lose(seen, n, lost, raw_top) : 0;
+  const float kept_top = lost != nullptr ? range_of(seen, n).max : raw_top;
+  const float top = b.renormalize ? kept_top : raw_top;
+  const Sums sums = exponentiate(seen, n, top);
+  const double mass = b.renormalize ? sums.mass : std::exp(raw_lse - top);
+  const double sink = sink_of(b.normalizer), lse = top + std::log(mass);
+  const double inverse = sigmoid(lse - sink) / mass;
+  Weights w;
+  w.lse = raw_lse;
+  w.null_mass =
+      (sink == -HUGE_VAL ? 0 : sigmoid(sink - lse)) + (b.renormalize ? 0 : lost_mass * inverse);
+  w.largest = static_cast<float>(inverse * std::exp(static_cast<double>(kept_top) - top));
+  w.moments = normalize(seen, n, static_cast<float>(inverse), value_norm, key_mass);
+  w.entropy = std::max(0.0, -inverse * (sums.weighted_logit + std::log(inverse) * sums.mass));
+  return w;
+}
+
+// Every other normalizer.
+Weights other_row(const AttentionBlock& b, float* seen, int n, const bool* lost, float raw_top,
+                  const float* value_norm, float* key_mass) {
+  Weights w;
+  w.lse = log_sum_exp(seen, n);
+  float top = raw_top;
+  if (lost != nullptr && b.renormalize) {
+    lose(seen, n, lost, raw_top);
+    top = range_of(seen, n).max;
+  }
+  w.null_mass = weights_by_reference(b.normalizer, seen, n, top);
+  if (lost != nullptr && !b.renormalize)
+    for (int i = 0; i + 1 < n; ++i) {
+      if (!lost[i]) continue;
+      w.null_mass += seen[i];
+      seen[i] = 0;
+    }
+  for (int i = 0; i < n; ++i) {
+    if (seen[i] > 0) w.entropy -= seen[i] * std::log(static_cast<double>(seen[i]));
+    w.largest = std::max(w.largest, seen[i]);
+  }
+  w.moments = normalize(seen, n, 1.0f, value_norm, key_mass);
+  return w;
 }
 
 void one_row(const AttentionBlock& b, int row, const AttentionRowStats& out, float* key_mass) {
@@ -171,20 +258,27 @@ void one_row(const AttentionBlock& b, int row, const AttentionRowStats& out, flo
   float* seen = x + v.begin;
   const Range range = range_of(seen, n);
   const float median = select(seen, n, (n - 1) / 2, range);
-  const Sums sums = exponentiate(seen, n, range.max);
-  const float inverse = static_cast<float>(1.0 / sums.mass);
-  const Moments m = normalize(seen, n, inverse, b.value_norm + v.begin, key_mass + v.begin);
+  const NormalizerKind kind = b.normalizer.kind;
+  const bool is_softmax = kind == NormalizerKind::softmax,
+             is_gated = is_softmax || kind == NormalizerKind::softmax1 ||
+                        kind == NormalizerKind::sink_logit;
+  const float* norms = b.value_norm + v.begin;
+  const bool* lost = b.lost == nullptr ? nullptr : b.lost + v.begin;
+  float* mass = key_mass + v.begin;
+  const Weights w = is_softmax && lost == nullptr ? softmax_row(seen, n, range.max, norms, mass)
+                    : is_gated ? gated_row(b, seen, n, lost, range.max, norms, mass)
+                               : other_row(b, seen, n, lost, range.max, norms, mass);
   if (v.begin > 0) std::memset(x, 0, sizeof(float) * static_cast<std::size_t>(v.begin));
   std::memset(x + v.end, 0, sizeof(float) * static_cast<std::size_t>(b.n_keys - v.end));
 
-  out.lse[row] = static_cast<float>(range.max + std::log(sums.mass));
-  // H = LSE - Σ p s = ln Σe^(s-m) - Σ p (s-m)
-  out.entropy[row] =
-      static_cast<float>(std::max(0.0, std::log(sums.mass) - sums.weighted_logit / sums.mass));
-  out.max_prob[row] = inverse;
+  out.lse[row] = static_cast<float>(w.lse);
+  out.entropy[row] = static_cast<float>(w.entropy);
+  if (!is_softmax || lost != nullptr) out.null_mass[row] = static_cast<float>(w.null_mass);
+  out.max_prob[row] = w.largest;
   out.logit_max[row] = range.max;
   out.logit_gap[row] = range.max - median;
-  out.distance[row] = static_cast<float>((n - 1) - m.position);
+  // Σ p (i − j), positions counted from the first visible column.
+  out.distance[row] = static_cast<float>((n - 1) * w.moments.mass - w.moments.position);
   float first4 = 0;
   for (int key = b.key_begin; key < std::min(4, b.key_begin + v.end); ++key)
     first4 += x[key - b.key_begin];
@@ -192,7 +286,7 @@ void one_row(const AttentionBlock& b, int row, const AttentionRowStats& out, flo
   float last8 = 0;
   for (int c = std::max(v.begin, v.end - 8); c < v.end; ++c) last8 += x[c];
   out.last8[row] = last8;
-  out.out_norm_sum[row] = static_cast<float>(m.value_norm);
+  out.out_norm_sum[row] = static_cast<float>(w.moments.value_norm);
 }
 
 }  // namespace

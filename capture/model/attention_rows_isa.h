@@ -17,6 +17,14 @@
   int first_above(const float* values, int n, int from, float bar);                      \
   }
 
+namespace sinkscope {
+
+// The n scores of one row into weights, in place, by the scalar reference of core; `top` is the
+// largest score, −∞ a masked one. Returns the null mass. The same code for every instruction set.
+double weights_by_reference(const Normalizer& normalizer, float* row, int n, float top);
+
+}  // namespace sinkscope
+
 SINKSCOPE_DECLARE_ROWS(isa_base)
 SINKSCOPE_DECLARE_ROWS(isa_avx2)
 SINKSCOPE_DECLARE_ROWS(isa_avx512)

@@ -166,7 +166,7 @@ at::Tensor RunRecorder::on_attention(int layer, const AttentionCall& call) {
     maps = &*maps_;
   }
   const TileGeometry tile = tile_geometry(seq_len_, H, G);
-  const at::Tensor z = body_ == AttentionBody::fused && call.edit == nullptr
+  const at::Tensor z = body_ == AttentionBody::fused
                            ? attend_fused(call, tile, *stats, maps, stop_)
                            : attend_reference(call, tile, *stats, maps, stop_);
   if (!z.defined()) return z;

@@ -47,11 +47,11 @@ Reference reference_row(const std::vector<float>& scores, int query, int window)
 }
 
 struct Output {
-  explicit Output(int rows) : values(9, std::vector<float>(static_cast<std::size_t>(rows))) {}
+  explicit Output(int rows) : values(10, std::vector<float>(static_cast<std::size_t>(rows))) {}
   AttentionRowStats view() {
-    return {values[0].data(), values[1].data(), values[2].data(),
-            values[3].data(), values[4].data(), values[5].data(),
-            values[6].data(), values[7].data(), values[8].data()};
+    return {values[0].data(), values[1].data(), values[2].data(), values[3].data(),
+            values[4].data(), values[5].data(), values[6].data(), values[7].data(),
+            values[8].data(), values[9].data()};
   }
   std::vector<std::vector<float>> values;
 };

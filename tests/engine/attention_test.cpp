@@ -54,6 +54,31 @@ struct Shape {
 };
 class Bodies : public ::testing::TestWithParam<Shape> {};
 
+// `slack` stretches the tolerances where weights are large or amplify what scores differ by.
+void expect_equal_statistics(const AttentionStats& fused, const AttentionStats& reference,
+                             double slack = 1) {
+  EXPECT_LT(largest_difference(fused.lse, reference.lse), 1e-5 * slack);
+  EXPECT_LT(largest_difference(fused.null_mass, reference.null_mass), 1e-6 * slack);
+  EXPECT_LT(largest_difference(fused.entropy, reference.entropy), 1e-5 * slack);
+  EXPECT_LT(largest_difference(fused.max_prob, reference.max_prob), 1e-6 * slack);
+  EXPECT_LT(largest_difference(fused.logit_max, reference.logit_max), 1e-5 * slack);
+  EXPECT_LT(largest_difference(fused.logit_gap, reference.logit_gap), 1e-5 * slack);
+  EXPECT_LT(largest_difference(fused.distance, reference.distance), 1e-4 * slack);
+  EXPECT_LT(largest_difference(fused.first4, reference.first4), 1e-6 * slack);
+  EXPECT_LT(largest_difference(fused.last8, reference.last8), 1e-6 * slack);
+  EXPECT_LT(largest_difference(fused.out_norm, reference.out_norm), 1e-5 * slack);
+  EXPECT_LT(largest_difference(fused.out_norm_sum, reference.out_norm_sum), 1e-5 * slack);
+  for (std::size_t i = 0; i < fused.value_norm.size(); ++i)
+    ASSERT_TRUE(std::isnan(fused.value_norm[i])
+                    ? std::isnan(reference.value_norm[i])
+                    : std::fabs(fused.value_norm[i] - reference.value_norm[i]) < 1e-5 * slack)
+        << i;
+  EXPECT_LT(largest_difference(fused.window, reference.window), 1e-6 * slack);
+  EXPECT_LT(largest_difference(fused.thumbnail, reference.thumbnail), 1e-6 * slack);
+  for (std::size_t i = 0; i < fused.key_mass.size(); ++i)
+    ASSERT_NEAR(fused.key_mass[i], reference.key_mass[i], 1e-5 * slack) << i;
+}
+
 TEST_P(Bodies, FusedEqualsReference) {
   const Shape s = GetParam();
   const AttentionCall call = random_call(s.T, s.H, s.G, s.d, s.window);
@@ -64,26 +89,57 @@ TEST_P(Bodies, FusedEqualsReference) {
   const at::Tensor b = attend_reference(call, {s.H, s.T}, reference, &reference_maps, {});
   EXPECT_LT((a - b).abs().max().item<float>(), 5e-6);  // of values up to 6
   EXPECT_LT((fused_maps.maps - reference_maps.maps).abs().max().item<float>(), 1e-6);
-  EXPECT_LT(largest_difference(fused.lse, reference.lse), 1e-5);
-  EXPECT_LT(largest_difference(fused.entropy, reference.entropy), 1e-5);
-  EXPECT_LT(largest_difference(fused.max_prob, reference.max_prob), 1e-6);
-  EXPECT_LT(largest_difference(fused.logit_gap, reference.logit_gap), 1e-5);
-  EXPECT_LT(largest_difference(fused.distance, reference.distance), 1e-4);
-  EXPECT_LT(largest_difference(fused.first4, reference.first4), 1e-6);
-  EXPECT_LT(largest_difference(fused.last8, reference.last8), 1e-6);
-  EXPECT_LT(largest_difference(fused.out_norm, reference.out_norm), 1e-5);
-  EXPECT_LT(largest_difference(fused.out_norm_sum, reference.out_norm_sum), 1e-5);
-  EXPECT_LT(largest_difference(fused.value_norm, reference.value_norm), 1e-5);
-  EXPECT_LT(largest_difference(fused.window, reference.window), 1e-6);
-  EXPECT_LT(largest_difference(fused.thumbnail, reference.thumbnail), 1e-6);
-  for (std::size_t i = 0; i < fused.key_mass.size(); ++i)
-    ASSERT_NEAR(fused.key_mass[i], reference.key_mass[i], 1e-5) << i;
+  expect_equal_statistics(fused, reference);
   // Without maps the scores stay in scratch memory: same numbers to the bit.
   AttentionStats alone(s.H, s.G, s.T);
   const at::Tensor c = attend_fused(call, tile, alone, nullptr, {});
   EXPECT_TRUE(at::equal(a, c));
   EXPECT_EQ(alone.key_mass, fused.key_mass);
   EXPECT_EQ(alone.thumbnail, fused.thumbnail);
+}
+
+// Every normalizer, each with keys lost both ways, and values scaled for one query head of a group.
+TEST_P(Bodies, FusedEqualsReferenceUnderEdits) {
+  const Shape s = GetParam();
+  const AttentionCall plain = random_call(s.T, s.H, s.G, s.d, s.window);
+  const std::vector<Normalizer> kinds = {
+      {},
+      {.kind = NormalizerKind::softmax1},
+      {.kind = NormalizerKind::sink_logit, .sink_logit = -1.5},
+      {.kind = NormalizerKind::sink_logit, .sink_logit = 90},
+      {.kind = NormalizerKind::clipped, .gamma = -.03, .zeta = 1.1},
+      {.kind = NormalizerKind::sparsemax},
+      {.kind = NormalizerKind::entmax15},
+      {.kind = NormalizerKind::sigmoid}};
+  for (const Normalizer& kind : kinds) {
+    for (bool loses : {false, true}) {
+      SCOPED_TRACE(std::string(name_of(kind.kind)) + (loses ? ", keys lost" : ""));
+      AttentionEdit edit;
+      edit.normalizers.assign(static_cast<std::size_t>(s.H), kind);
+      edit.normalizers[0] = {};  // one head as it is
+      if (loses) {
+        edit.lost = at::zeros({s.H, s.T}, at::kBool);
+        edit.lost.narrow(0, 1, s.H - 1).select(1, 0).fill_(true);
+        edit.lost.select(1, s.T / 2).fill_(true);
+        edit.renormalize = at::ones({s.H}, at::kBool);
+        edit.renormalize.narrow(0, s.H / 2, s.H - s.H / 2).fill_(false);
+      } else {
+        edit.value_scale = at::ones({s.H, s.T});
+        edit.value_scale[0][0] = -2;
+        edit.value_scale.select(1, s.T - 1).fill_(.5);
+      }
+      AttentionCall call = plain;
+      call.edit = &edit;
+      AttentionStats fused(s.H, s.G, s.T), reference(s.H, s.G, s.T);
+      WholeMaps fused_maps(s.H, s.T), reference_maps(s.H, s.T);
+      const at::Tensor a = attend_fused(call, {s.tile_heads, s.tile_rows}, fused, &fused_maps, {});
+      const at::Tensor b = attend_reference(call, {s.H, s.T}, reference, &reference_maps, {});
+      EXPECT_LT((a - b).abs().max().item<float>(),
+                2e-5 * std::max(1.0f, b.abs().max().item<float>()));
+      EXPECT_LT((fused_maps.maps - reference_maps.maps).abs().max().item<float>(), 3e-6);
+      expect_equal_statistics(fused, reference, kind.kind == NormalizerKind::sigmoid ? 30 : 3);
+    }
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Shapes, Bodies,

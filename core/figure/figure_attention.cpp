@@ -66,6 +66,12 @@ FigureAxis tile_axis(const std::string& label, const std::vector<int>& numbers, 
   return axis;
 }
 
+AttentionSource source_of(const std::string& source) {
+  if (source == "pattern") return AttentionSource::pattern;
+  if (source == "window") return AttentionSource::window;
+  return source == "thumbnail" ? AttentionSource::thumbnail : AttentionSource::automatic;
+}
+
 }  // namespace
 
 AttentionSnapshot attention_for(const FigureRequest& request, const FigureInput& input) {
@@ -80,6 +86,7 @@ AttentionSnapshot attention_for(const FigureRequest& request, const FigureInput&
     wanted.combine = Combine::single;
   }
   if (request.removes_sink) wanted.view = AttentionView::sink_removed;
+  wanted.source = source_of(request.source);
   return read_attention(capture_of(input), wanted);
 }
 
@@ -114,7 +121,7 @@ Figure attention_figure(const FigureRequest& request, const std::vector<FigureIn
                                         snapshot, request.n_tokens);
     const Grid& map = panel.maps.front().grid;
     if (request.labels_tokens) label_with_tokens(panel, snapshot, map);
-    const bool has_score = !request.takes_maximum && !request.removes_sink &&
+    const bool has_score = !request.view && !request.takes_maximum && !request.removes_sink &&
                            snapshot.cell_size == 1 && snapshot.queries.front() == 0;
     if (has_score)
       panel.boxes.push_back(

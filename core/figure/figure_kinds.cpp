@@ -47,8 +47,10 @@ const std::vector<FigureKind>& figure_kinds() {
       {"depth-lines", "largest |x|, sink score and kurtosis over depth", "capture"},
       {"kurtosis", "kurtosis over depth in the flavors in use", "capture"},
       {"channel-token", "|x| of one block state, token x dimension (--layer)", "capture"},
-      {"compare", "A, B and A − B of average attention (--of: sorted residual, sink scores, gains)",
-       "two captures; --of norm-gains also two models"},
+      {"compare",
+       "maps beside each other and their differences to the first (--of: average attention, sorted "
+       "residual, sink scores, gains; --layers, --heads)",
+       "two captures or more; --of norm-gains also models"},
       {"bound", "norm outputs below the rescaling bound, a dot a token", "capture"},
       {"shares", "share of an outlier before and after each norm and head, factors over depth",
        "capture"},

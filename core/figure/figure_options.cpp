@@ -101,6 +101,40 @@ std::vector<std::string> split_names(const std::string& text) {
   return names;
 }
 
+// "3,-1": one a compared input; −1 is all.
+std::vector<int> numbers_of(const char* flag, const std::string& text) {
+  std::vector<int> numbers;
+  for (const std::string& word : split_names(text))
+    numbers.push_back(integer_in(flag, word, -1, 1000000));
+  return numbers;
+}
+
+Text numbers_text(const std::vector<int>& numbers) {
+  return text_unless(numbers.empty(), fmt::format("{}", fmt::join(numbers, ",")));
+}
+
+// "10:40,0:64"
+void set_view(FigureRequest& request, const std::string& value) {
+  std::vector<int> edges;
+  for (const std::string& axis : split_names(value)) {
+    const std::size_t colon = axis.find(':');
+    if (colon == std::string::npos) break;
+    for (const std::string& edge : {axis.substr(0, colon), axis.substr(colon + 1)})
+      edges.push_back(integer_in("--view", edge, 0, 1 << 24));
+  }
+  if (edges.size() != 4 || edges[0] >= edges[1] || edges[2] >= edges[3])
+    throw Error(
+        ErrorKind::invalid_argument,
+        fmt::format("--view: expected rows and columns like 10:40,0:64, found '{}'", value));
+  request.view = FigureView{edges[0], edges[1], edges[2], edges[3]};
+}
+
+Text view_text(const FigureRequest& request) {
+  if (!request.view) return {};
+  const FigureView& view = *request.view;
+  return fmt::format("{}:{},{}:{}", view.top, view.bottom, view.left, view.right);
+}
+
 void set_colormap(FigureRequest& request, const std::string& value) {
   request.colormap = colormap(value).name;
 }
@@ -122,6 +156,12 @@ const std::vector<FigureOption>& figure_options() {
       {"--head", "N", "the query head; attention-mean: only this one of every layer",
        [](R& r, S v) { r.head = integer_in("--head", v, 0, 1000000); },
        [](const R& r) { return integer_text(r.head); }},
+      {"--layers", "N,M", "compare: the block of each input; -1 = all",
+       [](R& r, S v) { r.layers = numbers_of("--layers", v); },
+       [](const R& r) { return numbers_text(r.layers); }},
+      {"--heads", "N,M", "compare: the query head of each input; -1 = all",
+       [](R& r, S v) { r.heads = numbers_of("--heads", v); },
+       [](const R& r) { return numbers_text(r.heads); }},
       {"--combine", "mean|max", "over layers and heads of attention-mean",
        [](R& r, S v) {
          r.takes_maximum = one_of("--combine", v, {"mean", "max"}) == "max";
@@ -130,6 +170,12 @@ const std::vector<FigureOption>& figure_options() {
       {"--without-sink", "", "attention maps without key 0, rows renormalized",
        [](R& r, S) { r.removes_sink = true; },
        [](const R& r) { return text_unless(!r.removes_sink, ""); }},
+      {"--source", "automatic|pattern|window|thumbnail",
+       "attention maps: as recorded, the first 64 tokens, or the largest of each cell of 64 x 64",
+       [](R& r, S v) {
+         r.source = one_of("--source", v, {"automatic", "pattern", "window", "thumbnail"});
+       },
+       [](const R& r) { return text_unless(r.source == "automatic", r.source); }},
       {"--order", "sorted|sorted-without-first|natural|first-input",
        "dimensions of residual-sorted; first-input: all in the order of the first input",
        [](R& r, S v) {
@@ -149,6 +195,11 @@ const std::vector<FigureOption>& figure_options() {
              one_of("--of", v, {"attention-mean", "residual-sorted", "sink-heads", "norm-gains"});
        },
        [](const R& r) { return text_unless(r.of == "attention-mean", r.of); }},
+      {"--role", "ln1", "compare --of norm-gains: which norm; ln1/pre_gain: the gain before it",
+       [](R& r, S v) { r.role = v; },
+       [](const R& r) { return text_unless(r.role == "ln1", r.role); }},
+      {"--view", "R:R,C:C", "only these rows and columns of each map; the range stays the map's",
+       set_view, view_text},
       {"--token-labels", "", "token texts at the axes instead of positions",
        [](R& r, S) { r.labels_tokens = true; },
        [](const R& r) { return text_unless(!r.labels_tokens, ""); }},

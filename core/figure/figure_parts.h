@@ -58,6 +58,10 @@ MapColors gain_colors(const std::vector<Grid>& grids);
 // The first rows × columns of a grid, masked cells stay masked.
 Grid cropped(const Grid& grid, int rows, int cols);
 
+// Leaves only this part of every map; its colors, ranges and counts stay. Cut to the map's size.
+// Throws Error{invalid_argument} where nothing is left, or no map is drawn.
+void crop_to_view(Figure& figure, const FigureView& view);
+
 // Throws Error{invalid_argument} for a model.
 const CaptureReader& capture_of(const FigureInput& input);
 // "SmolLM2: average attention".

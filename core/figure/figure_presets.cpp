@@ -167,15 +167,25 @@ Figure states_of_several(const FigureRequest& request, const std::vector<FigureI
   return figure;
 }
 
-Figure norm_strips(const FigureRequest& request, const std::vector<FigureInput>& inputs) {
+// What a strip is called in Figures 5 to 7; "" = it is not drawn there.
+std::string strip_name(const std::string& role, bool with_pre_gains) {
+  if (role == "ln1") return "Attention PreNorm Lambda";
+  if (role == "ln2") return "FFN PreNorm Lambda";
+  if (!with_pre_gains) return "";
+  if (role == "ln1/pre_gain") return "Attention PreNorm Lambda1";
+  return role == "ln2/pre_gain" ? "FFN PreNorm Lambda1" : "";
+}
+
+// fig6 has the gains in front of the norms (PreAffine's λ₁) where there are any.
+Figure norm_strips(const FigureRequest& request, const std::vector<FigureInput>& inputs,
+                   bool with_pre_gains) {
   Figure figure;
   std::vector<Grid> grids;
   for (const FigureInput& input : inputs) {
     const NormsSnapshot snapshot = norms_for(request, input);
     for (const NormStrip& strip : snapshot.strips) {
-      if (strip.role != "ln1" && strip.role != "ln2") continue;
-      const std::string what =
-          strip.role == "ln1" ? "Attention PreNorm Lambda" : "FFN PreNorm Lambda";
+      const std::string what = strip_name(strip.role, with_pre_gains);
+      if (what.empty()) continue;
       FigurePanel panel = norm_panel(inputs.size() > 1 ? input.name + ": " + what : what, strip);
       panel.x.label = "Hidden Dimension";
       std::erase_if(panel.boxes,
@@ -214,7 +224,7 @@ Figure preset_figure(const FigureRequest& request, const std::vector<FigureInput
   if (name == "fig1") return attention_and_states(request, inputs, false);
   if (name == "fig8") return attention_and_states(request, inputs, true);
   if (name == "fig2") return states_of_several(request, inputs);
-  return norm_strips(request, inputs);
+  return norm_strips(request, inputs, name == "fig6");
 }
 
 }  // namespace sinkscope

@@ -91,10 +91,16 @@ void check_request(const FigureRequest& request) {
     throw Error(ErrorKind::invalid_argument,
                 fmt::format("--names: expected {} for as many inputs, found {}",
                             request.inputs.size(), request.names.size()));
-  if (request.kind == "compare" && request.inputs.size() != 2)
-    throw Error(
-        ErrorKind::invalid_argument,
-        fmt::format("figure compare: expected two inputs, found {}", request.inputs.size()));
+  if (request.kind == "compare" && request.inputs.size() < 2)
+    throw Error(ErrorKind::invalid_argument,
+                fmt::format("figure compare: expected two inputs or more, found {}",
+                            request.inputs.size()));
+  for (const auto& [flag, list] :
+       {std::pair("--layers", &request.layers), std::pair("--heads", &request.heads)})
+    if (!list->empty() && (request.kind != "compare" || list->size() != request.inputs.size()))
+      throw Error(ErrorKind::invalid_argument,
+                  fmt::format("{}: expected one for each input of compare, found {} for {}", flag,
+                              list->size(), request.inputs.size()));
 }
 
 }  // namespace sinkscope

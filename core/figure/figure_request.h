@@ -12,6 +12,11 @@ namespace sinkscope {
 enum class FigureText { as_paths, as_text };         // in SVG; PDF always keeps text
 enum class FigureCells { as_image, as_rectangles };  // of maps
 
+struct FigureView {
+  int top = 0, bottom = 0, left = 0, right = 0;
+  bool operator==(const FigureView&) const = default;
+};
+
 // What figure is wanted, and how: a value that the command line, the window and a copied command
 // share. Which fields a kind uses stands in the help of the options.
 struct FigureRequest {
@@ -22,12 +27,17 @@ struct FigureRequest {
 
   // What is drawn.
   std::optional<int> layer, head;
+  std::vector<int> layers, heads;     // compare: of each input, −1 = all; empty = layer, head
   bool takes_maximum = false;         // over heads and layers, instead of the mean
   bool removes_sink = false;          // without the first key, renormalized
   std::string order = "sorted";       // sorted, sorted-without-first, natural, first-input
   std::optional<int> n_dims;          // columns of residual-sorted
   std::optional<int> n_tokens;        // only the first tokens
   std::string of = "attention-mean";  // what `compare` compares
+  std::string role = "ln1";           // of its norm gains; "ln1/pre_gain": in front of the norm
+  std::string source = "automatic";   // of attention maps: automatic, pattern, window, thumbnail
+  // Only this part of each map, in cells: rows [top, bottom) and columns [left, right).
+  std::optional<FigureView> view;
   bool labels_tokens = false;         // token texts at the axes instead of positions
   bool divides_by_median = false;     // gains over the median of their layer
 

@@ -10,7 +10,6 @@ namespace sinkscope {
 
 Figure make_figure(const FigureRequest& request, const std::vector<FigureInput>& inputs) {
   check_request(request);
-  if (!request.preset.empty()) return preset_figure(request, inputs);
   using Maker = Figure (*)(const FigureRequest&, const std::vector<FigureInput>&);
   static const std::map<std::string, Maker> makers = {
       {"attention-mean", attention_figure},
@@ -31,7 +30,10 @@ Figure make_figure(const FigureRequest& request, const std::vector<FigureInput>&
       {"shares", shares_figure},
       {"probes", probes_figure},
   };
-  return makers.at(request.kind)(request, inputs);
+  Figure figure = request.preset.empty() ? makers.at(request.kind)(request, inputs)
+                                         : preset_figure(request, inputs);
+  if (request.view) crop_to_view(figure, *request.view);
+  return figure;
 }
 
 }  // namespace sinkscope

@@ -115,8 +115,13 @@ bool begins_with_bos(const RunInput& input) {
          input.bos_positions.end();
 }
 
+// Of a model that was not run the weights have no fingerprint.
+bool are_other_weights(const ModelFacts& a, const ModelFacts& b) {
+  return !a.fingerprint.empty() && !b.fingerprint.empty() && a.fingerprint != b.fingerprint;
+}
+
 void note_pair(const CompareSide& a, const CompareSide& b, std::vector<std::string>& notes) {
-  if (a.model.fingerprint != b.model.fingerprint || a.model.name != b.model.name) {
+  if (are_other_weights(a.model, b.model) || a.model.name != b.model.name) {
     const std::string same_name =
         a.model.name == b.model.name ? " (the same name, other weights)" : "";
     notes.push_back(fmt::format("Different models: {} in {}, {} in {}{}.", a.model.name, a.title,
@@ -164,7 +169,20 @@ CompareSide compare_side(const NormsSnapshot& snapshot, const NormStrip& strip, 
   side.map = strip.map;
   side.rows = strip.layers;
   for (int dim = 0; dim < strip.map.cols(); ++dim) side.cols.push_back(dim);
-  side.model.name = snapshot.title;
+  side.model = snapshot.model;
+  return side;
+}
+
+CompareSide compare_side(const OverviewSnapshot& snapshot, ScoreKind kind, std::string title) {
+  CompareSide side;
+  side.kind = MapKind::scores;
+  side.title = std::move(title);
+  side.source = describe(kind, snapshot.request.options.gu_key);
+  side.map = snapshot.score(kind);
+  for (int head = 0; head < side.map.rows(); ++head) side.rows.push_back(head);
+  side.cols = snapshot.layers;
+  side.model = snapshot.facts.model;
+  side.input = snapshot.facts.input;
   return side;
 }
 
@@ -174,7 +192,7 @@ CompareSnapshot compare(std::vector<CompareSide> sides) {
   for (const CompareSide& side : sides)
     if (side.kind != sides.front().kind)
       throw Error(ErrorKind::invalid_argument,
-                  "maps of attention, residual stream and norms are not comparable");
+                  "maps of attention, residual stream, norms and scores are not comparable");
   CompareSnapshot out;
   for (std::size_t b = 1; b < sides.size(); ++b) {
     out.differences.push_back(difference_of(sides, 0, b));

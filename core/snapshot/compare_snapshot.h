@@ -7,12 +7,13 @@
 #include "core/draw/grid.h"
 #include "core/snapshot/attention_snapshot.h"
 #include "core/snapshot/norms_snapshot.h"
+#include "core/snapshot/overview_snapshot.h"
 #include "core/snapshot/residual_snapshot.h"
 
 namespace sinkscope {
 
 // What the rows and columns of a compared map are; sides of different kinds are not comparable.
-enum class MapKind { attention, residual, norms };
+enum class MapKind { attention, residual, norms, scores };
 
 // One of the maps that stand side by side.
 struct CompareSide {
@@ -20,15 +21,18 @@ struct CompareSide {
   std::string title;   // what tells it from the others: "L15H5", "run1", "other.h5 · run0"
   std::string source;  // in words: "recorded map", "first 64 of 512 tokens"
   Grid map;
-  std::vector<int> rows, cols;  // positions, layers or dimensions behind the cells
+  // Positions, layers (norms: −1 = after the last block), heads or dimensions behind the cells.
+  std::vector<int> rows, cols;
   std::vector<std::string> row_labels, col_labels;  // token texts; empty = numbers
   ModelFacts model;
-  RunInput input;  // empty for norms
+  RunInput input;  // empty for norms: they depend on no input
 };
 
 CompareSide compare_side(const AttentionSnapshot& snapshot, std::string title);
 CompareSide compare_side(const ResidualSnapshot& snapshot, std::string title);
 CompareSide compare_side(const NormsSnapshot& snapshot, const NormStrip& strip, std::string title);
+// Scores of all heads: heads downwards, layers to the right.
+CompareSide compare_side(const OverviewSnapshot& snapshot, ScoreKind kind, std::string title);
 
 // B − A over the rows and columns (positions, dimensions) that both have.
 struct Difference {

@@ -13,6 +13,10 @@
 namespace sinkscope {
 namespace {
 
+constexpr std::string_view kPreGain = "/pre_gain";
+
+bool is_pre_gain(const std::string& role) { return role.ends_with(kPreGain); }
+
 // Signed values as they are shown: gains, or gains over the median of their layer. [N,C]
 std::vector<float> shown_gains(const NormFacts& facts, const NormRoleGains& gains, GainView view) {
   std::vector<float> shown = facts.gain;
@@ -51,7 +55,10 @@ std::vector<NormStrip::Box> boxes_of(const std::vector<float>& shown, int width)
 NormStrip strip_of(const NormFacts& facts, NormRoleGains gains, GainView view) {
   NormStrip strip;
   strip.role = facts.role;
-  strip.title = norm_role_title(facts.role) + " gain";
+  strip.title =
+      is_pre_gain(facts.role)
+          ? norm_role_title(facts.role.substr(0, facts.role.find('/'))) + ", gain in front of it"
+          : norm_role_title(facts.role) + " gain";
   strip.layers = facts.layers;
   const std::vector<float> shown = shown_gains(facts, gains, view);
   strip.boxes = boxes_of(shown, facts.width);
@@ -63,6 +70,23 @@ NormStrip strip_of(const NormFacts& facts, NormRoleGains gains, GainView view) {
   strip.map = Grid(static_cast<int>(facts.layers.size()), facts.width, std::move(magnitudes));
   strip.gains = std::move(gains);
   return strip;
+}
+
+// Gains in front of a norm stand behind those of the norm, as a role of their own.
+std::vector<NormFacts> with_pre_gains(const std::vector<NormFacts>& norms) {
+  std::vector<NormFacts> all;
+  for (const NormFacts& norm : norms) {
+    all.push_back(norm);
+    if (norm.pre_gain.empty()) continue;
+    NormFacts pre = norm;
+    pre.role += kPreGain;
+    pre.gain = pre.gain_raw = norm.pre_gain;
+    pre.offset = 0;
+    pre.bias.clear();
+    pre.pre_gain.clear();
+    all.push_back(std::move(pre));
+  }
+  return all;
 }
 
 std::vector<NormFacts> chosen(const std::vector<NormFacts>& norms,
@@ -95,15 +119,25 @@ std::string norm_role_title(const std::string& role) {
   return role;
 }
 
+std::vector<std::string> norm_role_names(const std::vector<NormFacts>& norms) {
+  std::vector<std::string> names;
+  for (const NormFacts& norm : norms) {
+    names.push_back(norm.role);
+    if (!norm.pre_gain.empty()) names.push_back(norm.role + std::string(kPreGain));
+  }
+  return names;
+}
+
 NormsSnapshot norms_snapshot(const std::vector<NormFacts>& norms, const std::string& title,
                              int n_layers, const NormsRequest& request) {
   NormsSnapshot out;
   out.request = request;
   out.title = title;
-  out.n_layers = n_layers;
+  out.model.name = title;
+  out.model.n_layers = out.n_layers = n_layers;
   out.view_text =
       request.view == GainView::gain ? "effective gain" : "effective gain / median of its layer";
-  const std::vector<NormFacts> some = chosen(norms, request.roles, title);
+  const std::vector<NormFacts> some = chosen(with_pre_gains(norms), request.roles, title);
   std::vector<NormRoleGains> gains = norm_gains(some, NormGainOptions{request.n_starred});
   for (std::size_t i = 0; i < some.size(); ++i)
     out.strips.push_back(strip_of(some[i], std::move(gains[i]), request.view));
@@ -116,7 +150,9 @@ NormsSnapshot read_norms_snapshot(const CaptureReader& reader, const NormsReques
     throw Error(ErrorKind::not_found,
                 fmt::format("{}: {}: no norm gains are recorded", reader.path(), request.run));
   const ModelFacts model = reader.model(request.run);
-  return norms_snapshot(norms, model.name, model.n_layers, request);
+  NormsSnapshot out = norms_snapshot(norms, model.name, model.n_layers, request);
+  out.model = model;
+  return out;
 }
 
 }  // namespace sinkscope

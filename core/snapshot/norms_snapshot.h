@@ -24,7 +24,7 @@ struct NormsRequest {
 
 // The gains of one role: layers downwards, dimensions to the right.
 struct NormStrip {
-  std::string role;   // "ln1"
+  std::string role;   // "ln1", "ln1/pre_gain" for the gain in front of it
   std::string title;  // "Attention pre-norm gain"
   // [N,C] |gain| or |gain / median of its layer|: what a log scale centered at 1 can show. Signs
   // are in gains.
@@ -44,6 +44,7 @@ struct NormStrip {
 struct NormsSnapshot {
   NormsRequest request;
   std::string title;  // model name
+  ModelFacts model;   // name and n_layers alone where the model was not run
   int n_layers = 0;
   std::vector<NormStrip> strips;
   std::string view_text;  // "effective gain", "effective gain / median of its layer"
@@ -51,6 +52,10 @@ struct NormsSnapshot {
 
 // "Attention pre-norm" for ln1, "FFN pre-norm" for ln2, …
 std::string norm_role_title(const std::string& role);
+
+// The roles of norms in their order; a norm that reads pre_gain ⊙ x (PreAffine) has a second one
+// behind its own: "ln1", "ln1/pre_gain".
+std::vector<std::string> norm_role_names(const std::vector<NormFacts>& norms);
 
 // From norms that are in memory: a model's (capture/checkpoint/model_norms.h) or a capture's.
 NormsSnapshot norms_snapshot(const std::vector<NormFacts>& norms, const std::string& title,

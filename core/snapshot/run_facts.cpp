@@ -38,7 +38,13 @@ RunFacts read_run_facts(const CaptureReader& reader, const std::string& run) {
   }
   facts.has_residual = reader.has(run, "residual/sites") && facts.whole_layers > 0;
   facts.has_stream = facts.has_residual && reader.has(run, "residual/stream");
-  facts.has_norms = reader.has(run, "norm") || reader.has(run, "norm/ln1/gain");
+  if (reader.has(run, "norm"))
+    for (const std::string& role : reader.children(run, "norm")) {
+      facts.norm_roles.push_back(role);
+      if (reader.has(run, "norm/" + role + "/pre_gain"))
+        facts.norm_roles.push_back(role + "/pre_gain");
+    }
+  facts.has_norms = !facts.norm_roles.empty();
   facts.has_loss = reader.complete() && reader.has(run, "logits/loss");
   return facts;
 }

@@ -21,6 +21,7 @@ struct RunFacts {
   bool has_residual = false, has_stream = false, has_norms = false, has_loss = false;
   std::vector<int> attention_layers;               // [A] block indices, whole ones only
   std::vector<int> pattern_layers, pattern_heads;  // recorded maps; heads [-1] = reduced
+  std::vector<std::string> norm_roles;             // "ln1", "ln1/pre_gain", "ln2", …
 
   int seq_len() const { return input.seq_len(); }
   // The user's name of the run, else its group.

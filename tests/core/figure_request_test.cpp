@@ -95,6 +95,9 @@ TEST(FigureRequest, EachOptionAloneChangesTheRequestAndPrintsItself) {
                               : flag == "--scale"        ? "log"
                               : flag == "--colormap"     ? "Blues"
                               : flag == "--combine"      ? "max"
+                              : flag == "--source"       ? "window"
+                              : flag == "--view"         ? "10:40,0:64"
+                              : flag == "--heads"        ? "3,-1"
                               : flag == "--width"        ? "60mm"
                               : flag == "--panel-labels" ? "a"
                               : flag == "--text"         ? "text"
@@ -129,7 +132,7 @@ TEST(FigureRequest, WhatMakesNoSenseIsRefusedWithTheChoices) {
   EXPECT_THAT(complaint({"attention", "a.h5"}), HasSubstr("attention-mean"));
   EXPECT_THAT(complaint({"attention-mean"}), HasSubstr("expected a capture"));
   EXPECT_THAT(complaint({}), HasSubstr("--list"));
-  EXPECT_THAT(complaint({"compare", "a.h5"}), HasSubstr("two inputs"));
+  EXPECT_THAT(complaint({"compare", "a.h5"}), HasSubstr("two inputs or more"));
   EXPECT_THAT(complaint({"attention-mean", "a.h5", "--width", "wide"}), HasSubstr("120mm"));
   EXPECT_THAT(complaint({"attention-mean", "a.h5", "--font-pt", "x"}), HasSubstr("3 to 72"));
   EXPECT_THAT(complaint({"attention-mean", "a.h5", "--dpi", "300.5"}), HasSubstr("whole number"));

@@ -61,6 +61,7 @@ class MakeFigure : public ::testing::Test {
     }
     test::put_norm(capture_, "run0", "ln1", {0, 1}, {1, 1, 1.5, 1, 1, -0.004, 1.25, 8});
     test::put_norm(capture_, "run0", "ln2", {0, 1}, {1, 2, 1, 1, 1, 1, 1, 1});
+    test::put_norm(capture_, "run1", "ln2", {0, 1}, {1, 4, 1, 1, 1, 1, 1, 1});
   }
 
   std::vector<FigureInput> inputs(int n = 1) const {
@@ -68,7 +69,7 @@ class MakeFigure : public ::testing::Test {
     for (int i = 0; i < n; ++i)
       all.push_back({n == 1 ? "tiny" : "run" + std::to_string(i),
                      &capture_,
-                     "run" + std::to_string(i),
+                     "run" + std::to_string(i % 2),
                      {},
                      {}});
     return all;
@@ -296,6 +297,68 @@ TEST_F(MakeFigure, CompareShowsBothAndTheirDifferenceAroundZero) {
   EXPECT_EQ(figure.panels[2].maps[0].grid.at(5, 2), 0);
 }
 
+TEST_F(MakeFigure, CompareTakesSeveralInputsAndAPlaceForEach) {
+  const Figure heads = make({"compare", "--layers", "0,1,-1", "--heads", "2,0,-1"}, 3);
+  ASSERT_EQ(heads.panels.size(), 5u);
+  EXPECT_EQ(heads.panels[0].title, "L0H2");
+  EXPECT_EQ(heads.panels[2].title, "all layers, all heads");
+  const Grid one = make({"attention-head", "--layer", "1", "--head", "0"}).panels[0].maps[0].grid;
+  EXPECT_EQ(heads.panels[1].maps[0].grid.at(5, 2), one.at(5, 2));
+  EXPECT_EQ(heads.panels[3].title, "difference: L1H0 − L0H2");
+  EXPECT_THROW(make({"compare", "--layers", "0,1"}, 3), Error);
+  EXPECT_THROW(make({"attention-head", "--layers", "0"}), Error);
+}
+
+TEST_F(MakeFigure, CompareOfStatesIsSignedAroundZero) {
+  const Figure figure =
+      make({"compare", "--of", "residual-sorted", "--layers", "0,1", "--order", "natural"}, 2);
+  ASSERT_EQ(figure.panels.size(), 3u);
+  EXPECT_EQ(figure.panels[0].maps[0].grid.cols(), kD);
+  EXPECT_EQ(figure.panels[0].x.label, "Dimension");
+  EXPECT_EQ(figure.colors[0].label, "x");
+  EXPECT_EQ(figure.colors[0].range.center, 0);
+}
+
+TEST_F(MakeFigure, CompareOfGainsTakesTheRoleAskedFor) {
+  const Figure figure = make({"compare", "--of", "norm-gains", "--role", "ln2"}, 2);
+  EXPECT_EQ(figure.panels[0].maps[0].grid.at(0, 1), 2);
+  EXPECT_EQ(figure.panels[2].maps[0].grid.at(0, 1), 2);  // 4 − 2
+  EXPECT_TRUE(figure.panels[0].maps[0].is_about_one);
+  EXPECT_THROW(make({"compare", "--of", "norm-gains", "--role", "ln7"}, 2), Error);
+}
+
+TEST_F(MakeFigure, AViewIsAPartWithTheColorsOfTheWhole) {
+  const Figure whole = make({"attention-mean"});
+  const Figure part = make({"attention-mean", "--view", "3:7,1:4"});
+  const Grid& map = part.panels[0].maps[0].grid;
+  ASSERT_EQ(map.rows(), 4);
+  ASSERT_EQ(map.cols(), 3);
+  EXPECT_EQ(map.at(2, 1), whole.panels[0].maps[0].grid.at(5, 2));
+  EXPECT_EQ(part.colors[0].range, whole.colors[0].range);
+  EXPECT_EQ(part.panels[0].y.names, (std::vector<std::string>{"3", "4", "5", "6"}));
+  EXPECT_EQ(part.panels[0].y.low, 3.5);
+  EXPECT_EQ(part.panels[0].x.high, 2.5);
+  EXPECT_THAT(all_notes(part), HasSubstr("rows 3 to 6, columns 1 to 3"));
+  // Above the diagonal nothing is there: rows 1 and 2 of columns 2 to 3.
+  const Grid corner = make({"attention-mean", "--view", "1:4,2:4"}).panels[0].maps[0].grid;
+  EXPECT_FALSE(corner.exists(0, 0));
+  EXPECT_TRUE(corner.exists(1, 0));
+  EXPECT_FALSE(corner.exists(1, 1));
+  EXPECT_THROW(make({"attention-mean", "--view", "90:99,0:2"}), Error);
+  EXPECT_THROW(make({"depth-lines", "--view", "0:1,0:1"}), Error);
+}
+
+TEST_F(MakeFigure, AViewKeepsTheStarsAndBoxesInIt) {
+  const Figure part = make({"norm-gains", "--view", "1:2,1:4"});
+  EXPECT_THAT(texts(part.panels[0].x.ticks), Contains("★3"));
+  bool has_box = false;
+  for (const FigureBox& box : part.panels[0].boxes) {
+    EXPECT_EQ(box.y, 0);
+    has_box = has_box || box.x == 0;  // dimension 1 of layer 1
+  }
+  EXPECT_TRUE(has_box);
+}
+
 TEST_F(MakeFigure, PresetFigure1IsBluesWithGreenAbove100) {
   const Figure figure = preset("fig1");
   ASSERT_EQ(figure.panels.size(), 2u);
@@ -327,6 +390,19 @@ TEST_F(MakeFigure, PresetFigure5IsLinearWithStars) {
   EXPECT_EQ(figure.colors[0].range.lo, 0);
   EXPECT_EQ(figure.colors[0].range.hi, 8);
   EXPECT_THAT(texts(figure.panels[0].x.ticks), Contains("★3"));
+}
+
+TEST_F(MakeFigure, PresetFigure6AddsTheGainsInFrontOfTheNorms) {
+  EXPECT_EQ(preset("fig6").panels.size(), 2u) << "without a PreAffine as figure 5";
+  test::FakeCapture& capture = capture_;
+  capture.put("run0", "norm/ln1/pre_gain", {2, 4}, {1, 1, 1, 7, 1, 0.5, 1, 1});
+  const Figure figure = preset("fig6");
+  ASSERT_EQ(figure.panels.size(), 3u);
+  EXPECT_EQ(figure.panels[1].title, "Attention PreNorm Lambda1");
+  EXPECT_EQ(figure.panels[1].maps[0].grid.at(0, 3), 7);
+  EXPECT_EQ(figure.panels[1].maps[0].grid.at(1, 1), 0.5);
+  EXPECT_THAT(texts(figure.panels[1].x.ticks), Contains("★3"));
+  EXPECT_EQ(preset("fig5").panels.size(), 2u);
 }
 
 TEST_F(MakeFigure, CsvHoldsEveryNumberBehindThePicture) {

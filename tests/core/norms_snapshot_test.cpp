@@ -56,6 +56,20 @@ TEST(NormsSnapshot, OverTheMedianOfItsLayer) {
   EXPECT_EQ(snapshot.view_text, "effective gain / median of its layer");
 }
 
+TEST(NormsSnapshot, AGainInFrontOfANormIsAStripOfItsOwn) {
+  test::FakeCapture capture = capture_of();
+  capture.put("run0", "norm/ln1/pre_gain", {2, 4}, {1, 1, 1, 7.19, 1, 1, 1, 1});
+  NormsRequest request;
+  request.run = "run0";
+  const auto snapshot = read_norms_snapshot(capture, request);
+  ASSERT_EQ(snapshot.strips.size(), 3U);
+  EXPECT_EQ(snapshot.strips[1].role, "ln1/pre_gain");
+  EXPECT_EQ(snapshot.strips[1].title, "Attention pre-norm, gain in front of it");
+  EXPECT_FLOAT_EQ(static_cast<float>(snapshot.strips[1].map.at(0, 3)), 7.19F);
+  EXPECT_EQ(read_run_facts(capture, "run0").norm_roles,
+            (std::vector<std::string>{"ln1", "ln1/pre_gain", "ln_final"}));
+}
+
 TEST(NormsSnapshot, SaysWhichRoleIsNotThere) {
   NormsRequest request;
   request.run = "run0";

@@ -109,8 +109,8 @@ std::string title_of(const CompareItem& item, const std::vector<CompareItem>& al
   }
   std::vector<std::string> parts;
   // Files of one name in several folders are told apart by their whole path.
-  if (paths.size() > 1) parts.push_back(names.size() < paths.size() ? item.path
-                                                                    : name_of(item, models));
+  if (paths.size() > 1)
+    parts.push_back(names.size() < paths.size() ? item.path : name_of(item, models));
   if (runs.size() > 1 && !item.run.empty()) parts.push_back(item.run);
   parts.push_back(place_of(item));
   std::string title;

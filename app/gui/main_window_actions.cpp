@@ -87,8 +87,11 @@ void MainWindow::copyImage() {
 std::optional<FigureRequest> MainWindow::figureRequest() const {
   if (panel() == nullptr) return std::nullopt;
   const ColorScale scale = panel()->colorScale();
-  return figure_of_panel(panel_id_, session_,
-                         scale.grids.empty() ? std::nullopt : std::optional(scale.request));
+  PanelView view;
+  if (!scale.grids.empty()) view.range = scale.request;
+  view.zoom = panel()->zoomedTo();
+  view.range_each = scale.is_one_of_several;
+  return figure_of_panel(panel_id_, session_, view);
 }
 
 void MainWindow::copyCommand() {

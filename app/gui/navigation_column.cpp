@@ -59,9 +59,12 @@ NavigationColumn::NavigationColumn(Session& session, QWidget* parent)
   });
   connect(find_, &QLineEdit::returnPressed, this, &NavigationColumn::find);
   connect(tree_, &QTreeWidget::itemClicked, this, [this](QTreeWidgetItem* item) {
-    const QString run = item->data(0, kRunRole).toString();
-    if (!run.isEmpty())
-      session_.selectRun(item->data(0, kPathRole).toString().toStdString(), run.toStdString());
+    const std::string run = item->data(0, kRunRole).toString().toStdString();
+    const std::string path = item->data(0, kPathRole).toString().toStdString();
+    if (!run.empty())
+      session_.selectRun(path, run);
+    else if (!path.empty())
+      session_.selectModel(path);
   });
   connect(layers_, &LayerSlider::layerPicked, this, [this](int layer) {
     CellRef cell;
@@ -115,9 +118,10 @@ void NavigationColumn::focusFind() {
 
 void NavigationColumn::showOpened() {
   tree_->clear();
-  if (const auto model = session_.model()) {
+  for (const auto& model : session_.models()) {
     auto* item = child_named(*tree_, nullptr, QString::fromStdString(model->card.spec.name));
     item->setToolTip(0, QString::fromStdString(model->card.path));
+    item->setData(0, kPathRole, QString::fromStdString(model->card.path));
   }
   QTreeWidgetItem* file = nullptr;
   std::string path;

@@ -38,6 +38,11 @@ Panel* make_overview(Session& session, QWidget* parent) {
   auto* panel = following(session, new OverviewPanel(parent));
   follow(session, panel, Picture::overview,
          [&session, panel] { panel->setSnapshot(session.overview().snapshot); });
+  QObject::connect(panel, &OverviewPanel::scoreKindChanged, &session, [&session](ScoreKind kind) {
+    ViewOptions options = session.options();
+    options.score = kind;
+    session.setOptions(options);
+  });
   return panel;
 }
 
@@ -56,6 +61,7 @@ Panel* make_attention(Session& session, QWidget* parent) {
                      options.all_layers = choice.all_layers;
                      options.attention_view = choice.view;
                      options.attention_source = choice.source;
+                     options.all_heads = choice.is_grid;
                      session.setOptions(options);
                    });
   return panel;
@@ -118,6 +124,11 @@ QString needs_residual(const Session& session) {
   return session.run()->has_residual ? QString() : tr("the capture has no residual stream");
 }
 
+QString needs_anything(const Session& session) {
+  const bool is_empty = session.run() == nullptr && session.model() == nullptr;
+  return is_empty ? tr("needs a model or a capture") : QString();
+}
+
 QString needs_norms(const Session& session) {
   if (session.run() == nullptr && session.model() == nullptr)
     return tr("needs a model or a capture");
@@ -134,7 +145,7 @@ const std::vector<PanelEntry>& panel_table() {
       {"attention", "Attention", {Picture::thumbnails}, make_attention, needs_attention},
       {"residual", "Residual", {Picture::residual}, make_residual, needs_residual},
       {"norms", "Norms", {Picture::norms}, make_norms, needs_norms},
-      {"compare", "Compare", {Picture::compare}, make_compare, needs_capture},
+      {"compare", "Compare", {Picture::compare}, make_compare, needs_anything},
   };
   return table;
 }

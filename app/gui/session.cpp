@@ -65,12 +65,17 @@ void Session::addRuns(const std::string& path, const std::string& run, std::vect
 }
 
 void Session::addModel(OpenModel model) {
-  model_ = std::make_shared<const OpenModel>(std::move(model));
+  std::erase_if(models_, [&](const auto& open) { return open->card.path == model.card.path; });
+  models_.push_back(std::make_shared<const OpenModel>(std::move(model)));
   selection_ = {};
   norms_.request.reset();
   emit opened();
   emit selectionChanged();
   changed();
+}
+
+std::shared_ptr<const OpenModel> Session::model() const {
+  return models_.empty() ? nullptr : models_.back();
 }
 
 std::shared_ptr<const RunFacts> Session::run() const {
@@ -91,6 +96,18 @@ void Session::selectRun(const std::string& path, const std::string& run) {
   selection_.path = path;
   selection_.run = run;
   clampSelection();
+  emit selectionChanged();
+  changed();
+}
+
+void Session::selectModel(const std::string& path) {
+  const auto found = std::find_if(models_.begin(), models_.end(),
+                                  [&](const auto& open) { return open->card.path == path; });
+  if (found == models_.end()) return;
+  std::rotate(found, found + 1, models_.end());
+  selection_ = {};
+  norms_.request.reset();
+  emit opened();
   emit selectionChanged();
   changed();
 }

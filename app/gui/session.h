@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "app/gui/compare_item.h"
 #include "app/gui/open_files.h"
 #include "app/gui/picture.h"
 #include "app/gui/worker.h"
@@ -22,27 +23,23 @@ struct Selection {
   bool operator==(const Selection&) const = default;
 };
 
+inline constexpr int kCornerCells = 32;  // as drawn in 2601.22966
+
 // How the panels show it, beyond the selection.
 struct ViewOptions {
   Combine combine = Combine::single;
   bool all_layers = true;  // a combined map is over all layers, or over the selected one
   AttentionView attention_view = AttentionView::raw;
   AttentionSource attention_source = AttentionSource::automatic;
+  bool all_heads = false;         // attention: thumbnails of all heads instead of one map
   bool averaged_residual = true;  // over block states, or at the selected layer
   std::string residual_hook = "hook_resid_post";
   DimOrder order = DimOrder::sorted;
-  std::vector<int> given_order;  // DimOrder::given
-  bool is_corner = false;        // of the residual stream: the first 32 tokens and dimensions
+  std::vector<int> given_order;     // DimOrder::given
+  bool is_corner = false;           // of the residual stream: the first kCornerCells of both
+  ScoreKind score = ScoreKind::gu;  // of the overview
   GainView gain_view = GainView::gain;
   bool operator==(const ViewOptions&) const = default;
-};
-
-// One side of a comparison: a head of a run, or a residual site.
-struct CompareItem {
-  std::string path, run;
-  MapKind kind = MapKind::attention;
-  int layer = 0, head = 0;
-  bool operator==(const CompareItem&) const = default;
 };
 
 // The pictures that can be wanted; what nobody looks at is not read.
@@ -62,8 +59,9 @@ class Session : public QObject {
 
   // All runs of all open captures, in the order of opening.
   const std::vector<std::shared_ptr<const RunFacts>>& runs() const { return runs_; }
-  std::shared_ptr<const OpenModel> model() const { return model_; }  // null = none
-  std::shared_ptr<const RunFacts> run() const;                       // the selected; null = none
+  const OpenModels& models() const { return models_; }  // in the order of opening
+  std::shared_ptr<const OpenModel> model() const;       // opened or selected last; null = none
+  std::shared_ptr<const RunFacts> run() const;          // the selected; null = none
   const Selection& selection() const { return selection_; }
   const ViewOptions& options() const { return options_; }
   const std::vector<CompareItem>& compareItems() const { return compare_items_; }
@@ -71,6 +69,7 @@ class Session : public QObject {
 
   // Intent. Layers, heads and positions beyond the run's are cut to it.
   void selectRun(const std::string& path, const std::string& run);
+  void selectModel(const std::string& path);  // an open model, without a run
   void select(const CellRef& change);
   void stepLayer(int by);
   void stepHead(int by);
@@ -109,7 +108,7 @@ class Session : public QObject {
                const std::optional<Request>& request, Read read);
 
   std::vector<std::shared_ptr<const RunFacts>> runs_;
-  std::shared_ptr<const OpenModel> model_;
+  OpenModels models_;
   Selection selection_;
   ViewOptions options_;
   std::vector<CompareItem> compare_items_;
@@ -118,7 +117,7 @@ class Session : public QObject {
   Slot<ThumbnailSnapshot, ThumbnailRequest> thumbnails_;
   Slot<ResidualSnapshot, ResidualRequest> residual_;
   Slot<NormsSnapshot, NormsRequest> norms_;
-  Slot<CompareSnapshot, std::vector<CompareItem>> compare_;
+  Slot<CompareSnapshot, CompareRequest> compare_;
   std::shared_ptr<OpenFiles> files_;  // the worker's
   std::unique_ptr<Worker> worker_;    // last: joined first
 };

@@ -2,7 +2,6 @@
 // What a session asks its worker for, and what it does with the answer.
 #include <fmt/format.h>
 
-#include <set>
 #include <stop_token>
 #include <utility>
 
@@ -10,8 +9,6 @@
 
 namespace sinkscope {
 namespace {
-
-constexpr int kCornerCells = 32;  // as drawn in 2601.22966
 
 const char* tag_of(Picture picture) {
   switch (picture) {
@@ -37,47 +34,6 @@ Shown<Snapshot> shown(Snapshot snapshot) {
   return {std::make_shared<const Snapshot>(std::move(snapshot)), std::move(pyramid)};
 }
 
-AttentionRequest attention_of(const CompareItem& item, const ViewOptions& options) {
-  AttentionRequest request;
-  request.run = item.run;
-  request.layers = {item.layer};
-  request.heads = {item.head};
-  request.view = options.attention_view;
-  return request;
-}
-
-ResidualRequest residual_of(const CompareItem& item, const ViewOptions& options) {
-  ResidualRequest request;
-  request.run = item.run;
-  if (item.layer >= 0)
-    request.site = fmt::format("blocks.{}.{}", item.layer, options.residual_hook);
-  request.order = DimOrder::natural;
-  return request;
-}
-
-// The parts of an item's name in which the items differ: "L15H5", "run1", "other.h5 · L15H5".
-std::string title_of(const CompareItem& item, const std::vector<CompareItem>& all) {
-  std::set<std::string> paths, runs;
-  for (const CompareItem& other : all) {
-    paths.insert(other.path);
-    runs.insert(other.run);
-  }
-  std::string title;
-  if (paths.size() > 1) title += item.path.substr(item.path.rfind('/') + 1) + " · ";
-  if (runs.size() > 1) title += item.run + " · ";
-  if (item.kind == MapKind::attention) return title + fmt::format("L{}H{}", item.layer, item.head);
-  return title + (item.layer < 0 ? "average" : fmt::format("L{}", item.layer));
-}
-
-CompareSide side_of(OpenFiles& files, const CompareItem& item, const std::vector<CompareItem>& all,
-                    const ViewOptions& options, const std::stop_token& stop) {
-  const CaptureReader& reader = files.reader(item.path);
-  const std::string title = title_of(item, all);
-  if (item.kind == MapKind::attention)
-    return compare_side(read_attention(reader, attention_of(item, options), stop), title);
-  return compare_side(read_residual(reader, residual_of(item, options)), title);
-}
-
 // Whether what a slot shows belongs to another run than what is asked for now.
 template <class Snapshot, class Request>
 bool is_other_run(const Slot<Snapshot, Request>& slot, const std::string& path,
@@ -86,8 +42,8 @@ bool is_other_run(const Slot<Snapshot, Request>& slot, const std::string& path,
 }
 
 // A comparison names the runs of its sides itself.
-bool is_other_run(const Slot<CompareSnapshot, std::vector<CompareItem>>& /*slot*/,
-                  const std::string& /*path*/, const std::vector<CompareItem>& /*request*/) {
+bool is_other_run(const Slot<CompareSnapshot, CompareRequest>& /*slot*/,
+                  const std::string& /*path*/, const CompareRequest& /*request*/) {
   return false;
 }
 
@@ -189,33 +145,30 @@ void Session::changed() {
 void Session::refreshNorms() {
   const auto facts = run();
   std::optional<NormsRequest> request;
-  if (facts != nullptr ? facts->has_norms : model_ != nullptr) {
+  if (facts != nullptr ? facts->has_norms : model() != nullptr) {
     request.emplace();
     request->view = options_.gain_view;
     if (facts != nullptr) request->run = facts->run;
   }
   const std::string path = facts != nullptr ? facts->path : "";
-  refresh(
-      Picture::norms, norms_, path, request,
-      [path, model = model_](OpenFiles& files, const NormsRequest& wanted, const std::stop_token&) {
-        if (!path.empty()) return read_norms_snapshot(files.reader(path), wanted);
-        const ArchSpec& spec = model->card.spec;
-        return norms_snapshot(model->norms, spec.name, spec.n_layers, wanted);
-      });
+  refresh(Picture::norms, norms_, path, request,
+          [path, model = model()](OpenFiles& files, const NormsRequest& wanted,
+                                  const std::stop_token&) {
+            if (!path.empty()) return read_norms_snapshot(files.reader(path), wanted);
+            const ArchSpec& spec = model->card.spec;
+            return norms_snapshot(model->norms, spec.name, spec.n_layers, wanted);
+          });
 }
 
 void Session::refreshCompare() {
-  std::optional<std::vector<CompareItem>> request;
-  if (compare_items_.size() >= 2) request = compare_items_;
-  // The view is part of what is compared, and changes with the options.
-  const std::string path = options_.attention_view == AttentionView::raw ? "raw" : "sink removed";
-  refresh(Picture::compare, compare_, path, request,
-          [options = options_](OpenFiles& files, const std::vector<CompareItem>& items,
-                               const std::stop_token& stop) {
-            std::vector<CompareSide> sides;
-            for (const CompareItem& item : items)
-              sides.push_back(side_of(files, item, items, options, stop));
-            return compare(std::move(sides));
+  std::optional<CompareRequest> request;
+  if (compare_items_.size() >= 2)
+    request = CompareRequest{compare_items_,
+                             {options_.attention_view, options_.residual_hook, options_.gain_view}};
+  refresh(Picture::compare, compare_, "", request,
+          [models = models_](OpenFiles& files, const CompareRequest& wanted,
+                             const std::stop_token& stop) {
+            return read_comparison(files, models, wanted, stop);
           });
 }
 

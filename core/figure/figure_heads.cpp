@@ -116,25 +116,41 @@ FigureSeries bound_line(double epsilon, int n_tokens, double low, double high) {
 
 }  // namespace
 
+namespace {
+
+ScoreKind score_of(const std::string& score) {
+  if (score == "with-row0") return ScoreKind::with_row0;
+  return score == "without-row0" ? ScoreKind::without_row0 : ScoreKind::gu;
+}
+
+}  // namespace
+
 Figure sink_heads_figure(const FigureRequest& request, const std::vector<FigureInput>& inputs) {
   Figure figure;
+  const ScoreKind kind = score_of(request.score);
   for (const FigureInput& input : inputs) {
     const OverviewSnapshot snapshot = overview_of(input);
-    if (snapshot.gu.empty())
+    const Grid& scores = snapshot.score(kind);
+    if (scores.empty())
       throw Error(ErrorKind::not_found,
                   fmt::format("{}: holds no attention statistics", input.name));
     FigurePanel panel =
-        map_panel(panel_title(input, "sink score of every head"), snapshot.gu,
-                  column_axis("Layer", snapshot.gu.cols(), names_of(snapshot.layers)),
-                  row_axis("Head", snapshot.gu.rows()));
+        map_panel(panel_title(input, kind == ScoreKind::gu ? "sink score of every head"
+                                                           : "first-token score of every head"),
+                  scores, column_axis("Layer", scores.cols(), names_of(snapshot.layers)),
+                  row_axis("Head", scores.rows()));
     const SinkRatio& ratio = snapshot.sink_ratio;
-    add_note(figure, fmt::format("{}: sink ratio {:.1f} %, {} of {} heads above {:g}.", input.name,
-                                 100 * ratio.ratio, ratio.above, ratio.cells, kEpsilon));
+    if (kind == ScoreKind::gu)
+      add_note(figure,
+               fmt::format("{}: sink ratio {:.1f} %, {} of {} heads above {:g}.", input.name,
+                           100 * ratio.ratio, ratio.above, ratio.cells, kEpsilon));
     figure.panels.push_back(std::move(panel));
   }
-  add_note(figure, describe(ScoreKind::gu, 0) + ".");
+  add_note(figure, describe(kind, 0) + ".");
   arrange(figure, request, static_cast<int>(inputs.size()));
-  color_maps(figure, request, {"Sink score", fixed_range(0, 1), "viridis", true});
+  color_maps(figure, request,
+             {kind == ScoreKind::gu ? "Sink score" : "First-token score", fixed_range(0, 1),
+              "viridis", true});
   return figure;
 }
 

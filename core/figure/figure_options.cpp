@@ -183,6 +183,12 @@ const std::vector<FigureOption>& figure_options() {
              one_of("--order", v, {"sorted", "sorted-without-first", "natural", "first-input"});
        },
        [](const R& r) { return text_unless(r.order == "sorted", r.order); }},
+      {"--dim-list", "D,E,F", "residual-sorted: these dimensions in this order",
+       [](R& r, S v) { r.dim_list = numbers_of("--dim-list", v); },
+       [](const R& r) { return numbers_text(r.dim_list); }},
+      {"--signed", "", "residual-sorted of one --layer: x around zero instead of |x|",
+       [](R& r, S) { r.keeps_sign = true; },
+       [](const R& r) { return text_unless(!r.keeps_sign, ""); }},
       {"--dims", "32", "columns of residual-sorted; 0 = all",
        [](R& r, S v) { r.n_dims = integer_in("--dims", v, 0, 1 << 24); },
        [](const R& r) { return integer_text(r.n_dims); }},
@@ -195,6 +201,11 @@ const std::vector<FigureOption>& figure_options() {
              one_of("--of", v, {"attention-mean", "residual-sorted", "sink-heads", "norm-gains"});
        },
        [](const R& r) { return text_unless(r.of == "attention-mean", r.of); }},
+      {"--score", "gu|with-row0|without-row0", "sink-heads: which score of the first key",
+       [](R& r, S v) {
+         r.score = one_of("--score", v, {"gu", "with-row0", "without-row0"});
+       },
+       [](const R& r) { return text_unless(r.score == "gu", r.score); }},
       {"--role", "ln1", "compare --of norm-gains: which norm; ln1/pre_gain: the gain before it",
        [](R& r, S v) { r.role = v; },
        [](const R& r) { return text_unless(r.role == "ln1", r.role); }},

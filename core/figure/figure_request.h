@@ -31,15 +31,18 @@ struct FigureRequest {
   bool takes_maximum = false;         // over heads and layers, instead of the mean
   bool removes_sink = false;          // without the first key, renormalized
   std::string order = "sorted";       // sorted, sorted-without-first, natural, first-input
+  std::vector<int> dim_list;          // these dimensions, in this order; empty = order
   std::optional<int> n_dims;          // columns of residual-sorted
+  bool keeps_sign = false;            // of one block state, around zero, instead of |x|
   std::optional<int> n_tokens;        // only the first tokens
   std::string of = "attention-mean";  // what `compare` compares
+  std::string score = "gu";           // of sink-heads: gu, with-row0, without-row0
   std::string role = "ln1";           // of its norm gains; "ln1/pre_gain": in front of the norm
   std::string source = "automatic";   // of attention maps: automatic, pattern, window, thumbnail
   // Only this part of each map, in cells: rows [top, bottom) and columns [left, right).
   std::optional<FigureView> view;
-  bool labels_tokens = false;         // token texts at the axes instead of positions
-  bool divides_by_median = false;     // gains over the median of their layer
+  bool labels_tokens = false;      // token texts at the axes instead of positions
+  bool divides_by_median = false;  // gains over the median of their layer
 
   // How.
   std::string colormap;               // "" = the kind's own

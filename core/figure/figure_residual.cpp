@@ -66,6 +66,7 @@ std::string residual_box_note(const ResidualSnapshot& snapshot) {
 Figure residual_figure(const FigureRequest& request, const std::vector<FigureInput>& inputs) {
   Figure figure;
   std::vector<int> first_order;
+  const bool is_signed = request.keeps_sign && request.layer;
   for (const FigureInput& input : inputs) {
     ResidualRequest wanted;
     wanted.run = input.run;
@@ -73,13 +74,17 @@ Figure residual_figure(const FigureRequest& request, const std::vector<FigureInp
     wanted.order = order_of(request.order);
     wanted.n_dims = request.n_dims.value_or(wanted.order == DimOrder::natural ? 0 : kSortedColumns);
     wanted.n_tokens = request.n_tokens.value_or(0);
-    if (request.order == "first-input" && !first_order.empty()) {
+    if (!request.dim_list.empty()) {
+      wanted.order = DimOrder::given;
+      wanted.given_order = request.dim_list;
+      wanted.n_dims = request.n_dims.value_or(0);
+    } else if (request.order == "first-input" && !first_order.empty()) {
       wanted.order = DimOrder::given;
       wanted.given_order = first_order;
     }
     ResidualSnapshot snapshot = read_residual(capture_of(input), wanted);
     if (first_order.empty()) first_order = snapshot.full_order;
-    snapshot.map = magnitudes(snapshot.map);
+    if (!is_signed) snapshot.map = magnitudes(snapshot.map);
     FigurePanel panel = residual_panel(panel_title(input, snapshot.title), snapshot);
     if (request.labels_tokens) label_with_tokens(panel, snapshot);
     panel.boxes.push_back(residual_box(snapshot));
@@ -89,7 +94,12 @@ Figure residual_figure(const FigureRequest& request, const std::vector<FigureInp
     add_note(figure, residual_box_note(snapshot));
   }
   arrange(figure, request, static_cast<int>(inputs.size()));
-  color_maps(figure, request, {request.layer ? "|x|" : "Mean |x|", {}, "viridis", true});
+  MapColors colors{request.layer ? "|x|" : "Mean |x|", {}, "viridis", true};
+  if (is_signed) {
+    colors = {"x", {}, "blue-red", false};
+    colors.range.center = 0;
+  }
+  color_maps(figure, request, colors);
   return figure;
 }
 

@@ -96,6 +96,8 @@ TEST(FigureRequest, EachOptionAloneChangesTheRequestAndPrintsItself) {
                               : flag == "--colormap"     ? "Blues"
                               : flag == "--combine"      ? "max"
                               : flag == "--source"       ? "window"
+                              : flag == "--score"        ? "with-row0"
+                              : flag == "--dim-list"     ? "507,3"
                               : flag == "--view"         ? "10:40,0:64"
                               : flag == "--heads"        ? "3,-1"
                               : flag == "--width"        ? "60mm"

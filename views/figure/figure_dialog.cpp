@@ -108,13 +108,16 @@ QWidget* FigureDialog::makeForm(const FigureRequest& start,
   inputs_ = new QListWidget;
   inputs_->setObjectName("inputs");
   inputs_->setMaximumHeight(92);
-  for (const std::string& input : inputs) {
+  // What is drawn comes first, in its order and as often: a comparison may have one run twice.
+  const auto add_input = [this](const std::string& input, Qt::CheckState state) {
     auto* const item = new QListWidgetItem(text_of(input), inputs_);
     item->setFlags(Qt::ItemIsEnabled | Qt::ItemIsUserCheckable);
-    const bool is_drawn =
-        std::find(start.inputs.begin(), start.inputs.end(), input) != start.inputs.end();
-    item->setCheckState(is_drawn ? Qt::Checked : Qt::Unchecked);
-  }
+    item->setCheckState(state);
+  };
+  for (const std::string& input : start.inputs) add_input(input, Qt::Checked);
+  for (const std::string& input : inputs)
+    if (std::find(start.inputs.begin(), start.inputs.end(), input) == start.inputs.end())
+      add_input(input, Qt::Unchecked);
   connect(inputs_, &QListWidget::itemChanged, this, &FigureDialog::changed);
   form->addRow(tr("of"), inputs_);
   for (const FigureOption& option : figure_options())

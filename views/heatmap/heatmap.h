@@ -51,6 +51,8 @@ class Heatmap : public QWidget {
   void setView(const CellRect& view);
   CellRect view() const { return view_; }
   void resetView();
+  // The whole cells that the view touches; nullopt when it shows all.
+  std::optional<CellRect> zoomedTo() const;
 
   // The crosshair, and the frame around a chosen cell; nullopt takes it away.
   void setCursorCell(std::optional<CellAt> cell);

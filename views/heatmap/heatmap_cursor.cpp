@@ -52,6 +52,13 @@ void Heatmap::resetView() {
   if (scene_) setView(wholeView());
 }
 
+std::optional<CellRect> Heatmap::zoomedTo() const {
+  if (!scene_ || scene_->grid().empty()) return std::nullopt;
+  const CellRect cells{std::floor(view_.top), std::floor(view_.left), std::ceil(view_.bottom),
+                       std::ceil(view_.right)};
+  return cells == wholeView() ? std::nullopt : std::optional(cells);
+}
+
 void Heatmap::moveView(const CellRect& view) {
   const CellRect before = view_;
   setView(view);

@@ -322,6 +322,10 @@ ReadOut AttentionPanel::tileReadOut(int layer_slot, int head) const {
   return out;
 }
 
+std::optional<CellRect> AttentionPanel::zoomedTo() const {
+  return choice_.is_grid ? std::nullopt : heatmap_->zoomedTo();
+}
+
 QString AttentionPanel::valuesAsText() const {
   if (snapshot_ == nullptr) return {};
   const CellRect view = heatmap_->view();

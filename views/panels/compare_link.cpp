@@ -39,6 +39,20 @@ double place_of(double number, const CellNumbers& numbers) {
 
 }  // namespace
 
+const char* axis_title(MapKind kind, bool rows) {
+  switch (kind) {
+    case MapKind::attention:
+      return rows ? "query" : "key";
+    case MapKind::residual:
+      return rows ? "token" : "dimension";
+    case MapKind::scores:
+      return rows ? "head" : "layer";
+    case MapKind::norms:
+      break;
+  }
+  return rows ? "layer" : "dimension";
+}
+
 std::optional<double> linked_place(double place, const CellNumbers& from, const CellNumbers& to) {
   if (from == to) return place;
   if (from.empty() || to.empty() || !is_ascending(from) || !is_ascending(to)) return std::nullopt;

@@ -9,6 +9,7 @@
 
 #include "views/heatmap/color_strip.h"
 #include "views/heatmap/heatmap.h"
+#include "views/panels/compare_link.h"
 #include "views/panels/map_values.h"
 #include "views/theme.h"
 
@@ -18,19 +19,8 @@ namespace {
 
 RangeRequest first_request(MapKind kind) {
   if (kind == MapKind::norms) return {.scale = Scale::log, .center = 1.0};
+  if (kind == MapKind::scores) return {RangeMode::fixed, 0, 1, Scale::linear, {}};
   return {};
-}
-
-const char* axis_title(MapKind kind, bool rows) {
-  switch (kind) {
-    case MapKind::attention:
-      return rows ? "query" : "key";
-    case MapKind::residual:
-      return rows ? "token" : "dimension";
-    case MapKind::norms:
-      break;
-  }
-  return rows ? "layer" : "dimension";
 }
 
 }  // namespace
@@ -90,8 +80,8 @@ void ComparePanel::setSnapshot(std::shared_ptr<const CompareSnapshot> snapshot,
   snapshot_ = std::move(snapshot);
   if (new_kind) request_ = first_request(snapshot_->sides[0].kind);
   difference_request_ = {.center = 0.0};
-  nothing_->setText(failure.isEmpty() ? tr("Choose two or more layers, heads, runs or captures to "
-                                           "see them side by side")
+  nothing_->setText(failure.isEmpty() ? tr("Choose two or more layers, heads, runs, captures or "
+                                           "models to see them side by side")
                                       : failure);
   nothing_->setVisible(!snapshot_);
   lock_->setVisible(snapshot_ != nullptr);
@@ -210,7 +200,7 @@ void ComparePanel::setShared(bool shared) {
 
 ColorScale ComparePanel::colorScale() const {
   if (!snapshot_) return {};
-  ColorScale scale{{}, request_, ranges_[0], QString::fromStdString(sideColormap()), {}};
+  ColorScale scale{{}, request_, ranges_[0], QString::fromStdString(sideColormap()), {}, !shared_};
   for (const CompareSide& side : snapshot_->sides) {
     if (!shared_ && !scale.grids.empty()) break;
     scale.grids.push_back(side.map);
@@ -226,6 +216,10 @@ void ComparePanel::setRangeRequest(const RangeRequest& request) {
   findScales();
   showRanges();
   emit colorScaleChanged();
+}
+
+std::optional<CellRect> ComparePanel::zoomedTo() const {
+  return mapCount() > 0 ? maps_.front()->zoomedTo() : std::nullopt;
 }
 
 QString ComparePanel::valuesAsText() const {

@@ -35,6 +35,7 @@ class ComparePanel : public Panel {
   ColorScale colorScale() const override;
   void setRangeRequest(const RangeRequest& request) override;
   QString valuesAsText() const override;
+  std::optional<CellRect> zoomedTo() const override;
   void setSelection(const CellRef& selection) override;
 
   // The sides, then the differences, in the order of the snapshot.

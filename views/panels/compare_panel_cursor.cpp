@@ -65,6 +65,10 @@ CellRef ComparePanel::cellOf(std::size_t i, int row, int col) const {
     case MapKind::norms:
       cell.layer = r;
       cell.dim = c;
+      break;
+    case MapKind::scores:
+      cell.head = r;
+      cell.layer = c;
   }
   return cell;
 }
@@ -78,14 +82,10 @@ ReadOut ComparePanel::readOut(std::size_t from, int row, int col) const {
   const auto number = [](const std::vector<int>& numbers, int i) {
     return QString::number(numbers[static_cast<std::size_t>(i)]);
   };
-  const bool attention = source.labels->kind == MapKind::attention;
-  const bool norms = source.labels->kind == MapKind::norms;
-  out.place = tr("%1 %2, %3 %4")
-                  .arg(attention ? tr("query")
-                       : norms   ? tr("layer")
-                                 : tr("token"),
-                       number(*source.rows, row), attention ? tr("key") : tr("dimension"),
-                       number(*source.cols, col));
+  const MapKind kind = source.labels->kind;
+  out.place = QStringLiteral("%1 %2, %3 %4")
+                  .arg(tr(axis_title(kind, true)), number(*source.rows, row),
+                       tr(axis_title(kind, false)), number(*source.cols, col));
   out.lines << out.place;
   for (std::size_t i = 0; i < mapCount(); ++i) {
     const Shown map = shown(i);
@@ -103,10 +103,14 @@ ReadOut ComparePanel::readOut(std::size_t from, int row, int col) const {
 void ComparePanel::setSelection(const CellRef& selection) {
   for (std::size_t i = 0; i < mapCount(); ++i) {
     const Shown map = shown(i);
-    const bool attention = map.labels->kind == MapKind::attention;
-    const bool norms = map.labels->kind == MapKind::norms;
-    const int row = attention ? selection.query : norms ? selection.layer : selection.token;
-    const int col = attention ? selection.key : selection.dim;
+    const MapKind kind = map.labels->kind;
+    const int row = kind == MapKind::attention  ? selection.query
+                    : kind == MapKind::norms    ? selection.layer
+                    : kind == MapKind::residual ? selection.token
+                                                : selection.head;
+    const int col = kind == MapKind::attention ? selection.key
+                    : kind == MapKind::scores  ? selection.layer
+                                               : selection.dim;
     const int r = row < 0 ? -1 : linked_cell(0, {row}, *map.rows);
     const int c = col < 0 ? -1 : linked_cell(0, {col}, *map.cols);
     maps_[i]->setSelectedCell(r >= 0 && c >= 0 ? std::optional(CellAt{r, c}) : std::nullopt);

@@ -170,6 +170,10 @@ void NormsPanel::setRangeRequest(const RangeRequest& request) {
   emit colorScaleChanged();
 }
 
+std::optional<CellRect> NormsPanel::zoomedTo() const {
+  return snapshot_ && !snapshot_->strips.empty() ? strips_.front()->zoomedTo() : std::nullopt;
+}
+
 QString NormsPanel::valuesAsText() const {
   QString text;
   if (!snapshot_) return text;

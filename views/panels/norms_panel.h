@@ -30,6 +30,7 @@ class NormsPanel : public Panel {
   ColorScale colorScale() const override;
   void setRangeRequest(const RangeRequest& request) override;
   QString valuesAsText() const override;
+  std::optional<CellRect> zoomedTo() const override;
   void setSelection(const CellRef& selection) override;
 
   const std::vector<Heatmap*>& strips() const { return strips_; }

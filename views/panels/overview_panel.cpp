@@ -4,6 +4,7 @@
 #include <QComboBox>
 #include <QHBoxLayout>
 #include <QLabel>
+#include <QSignalBlocker>
 #include <QVBoxLayout>
 #include <algorithm>
 #include <cmath>
@@ -47,7 +48,10 @@ OverviewPanel::OverviewPanel(QWidget* parent)
   layout->addLayout(lines, 2);
   heatmap_->setPlaceholder(tr("No softmax attention is recorded in this capture."));
 
-  connect(kind_, &QComboBox::currentIndexChanged, this, [this] { showMap(); });
+  connect(kind_, &QComboBox::currentIndexChanged, this, [this] {
+    showMap();
+    emit scoreKindChanged(scoreKind());
+  });
   connect(heatmap_, &Heatmap::cellHovered, this,
           [this](int row, int col) { emit hovered(readOut(row, col)); });
   connect(heatmap_, &Heatmap::cellPicked, this, [this](int row, int col) {
@@ -68,6 +72,12 @@ OverviewPanel::OverviewPanel(QWidget* parent)
 
 ScoreKind OverviewPanel::scoreKind() const {
   return static_cast<ScoreKind>(kind_->currentData().toInt());
+}
+
+void OverviewPanel::setScoreKind(ScoreKind kind) {
+  const QSignalBlocker blocker(kind_);
+  kind_->setCurrentIndex(kind_->findData(static_cast<int>(kind)));
+  showMap();
 }
 
 void OverviewPanel::setSnapshot(std::shared_ptr<const OverviewSnapshot> snapshot) {
@@ -151,6 +161,8 @@ ReadOut OverviewPanel::readOut(int row, int col) const {
   out.lines = {layer, tr("head %1").arg(row), out.value};
   return out;
 }
+
+std::optional<CellRect> OverviewPanel::zoomedTo() const { return heatmap_->zoomedTo(); }
 
 QString OverviewPanel::valuesAsText() const {
   if (snapshot_ == nullptr) return {};

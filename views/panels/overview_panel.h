@@ -25,10 +25,15 @@ class OverviewPanel : public Panel {
   ColorScale colorScale() const override;
   void setRangeRequest(const RangeRequest& request) override;
   QString valuesAsText() const override;
+  std::optional<CellRect> zoomedTo() const override;
   void setSelection(const CellRef& selection) override;
 
   ScoreKind scoreKind() const;
+  void setScoreKind(ScoreKind kind);  // emits nothing
   Heatmap& heatmap() { return *heatmap_; }
+
+ signals:
+  void scoreKindChanged(sinkscope::ScoreKind kind);
 
  private:
   const Grid& grid() const { return snapshot_->score(scoreKind()); }

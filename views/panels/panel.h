@@ -5,8 +5,10 @@
 #include <QString>
 #include <QStringList>
 #include <QWidget>
+#include <optional>
 #include <vector>
 
+#include "core/draw/pyramid.h"
 #include "core/draw/value_range.h"
 #include "core/snapshot/cell_ref.h"
 
@@ -24,8 +26,9 @@ struct ColorScale {
   std::vector<Grid> grids;  // all pictures that share the range; empty = the panel has none
   RangeRequest request;
   ValueRange range;
-  QString colormap;  // name of core/draw/colormap.h
-  QString quantity;  // "attention probability"
+  QString colormap;                // name of core/draw/colormap.h
+  QString quantity;                // "attention probability"
+  bool is_one_of_several = false;  // each picture has its own range; this is the first one's
 };
 
 // A picture of the middle of the window. A panel is handed one immutable snapshot (setSnapshot of
@@ -41,6 +44,9 @@ class Panel : public QWidget {
   // The numbers of the picture, as far as it is visible, with row and column names: a table of
   // tab-separated values.
   virtual QString valuesAsText() const { return {}; }
+  // The part of its map that is zoomed to, in whole cells; nullopt = all of it, or several maps of
+  // which none leads.
+  virtual std::optional<CellRect> zoomedTo() const { return std::nullopt; }
   // Marks what is selected for all panels.
   virtual void setSelection(const CellRef& /*selection*/) {}
 

@@ -158,6 +158,8 @@ void ResidualPanel::setRangeRequest(const RangeRequest& request) {
   emit colorScaleChanged();
 }
 
+std::optional<CellRect> ResidualPanel::zoomedTo() const { return heatmap_->zoomedTo(); }
+
 QString ResidualPanel::valuesAsText() const {
   if (!snapshot_) return {};
   return values_table(snapshot_->map, token_axis(*snapshot_), dim_axis(*snapshot_),

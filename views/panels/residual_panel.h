@@ -42,6 +42,7 @@ class ResidualPanel : public Panel {
   ColorScale colorScale() const override;
   void setRangeRequest(const RangeRequest& request) override;
   QString valuesAsText() const override;
+  std::optional<CellRect> zoomedTo() const override;
   void setSelection(const CellRef& selection) override;
 
   Heatmap& heatmap() { return *heatmap_; }

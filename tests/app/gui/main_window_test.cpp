@@ -7,7 +7,9 @@
 #include <QApplication>
 #include <QClipboard>
 #include <QTest>
+#include <filesystem>
 
+#include "app/gui/compare_bar.h"
 #include "app/gui/figure_of_panel.h"
 #include "app/gui/navigation_column.h"
 #include "app/gui/reading_column.h"
@@ -162,15 +164,130 @@ TEST_F(MainWindowTest, CompareShowsUnequalRunsAndSaysSo) {
   EXPECT_EQ(compared->sides.size(), 2U);
   EXPECT_EQ(compared->sides[1].title, "run1 · L2H3");
   ASSERT_FALSE(compared->notes.empty());
-  const auto request = figure_of_panel("compare", session(), std::nullopt);
+  const auto request = figure_of_panel("compare", session(), {});
   ASSERT_TRUE(request.has_value());
   EXPECT_EQ(request->inputs, (std::vector<std::string>{path_, path_ + "::run1"}));
+  EXPECT_EQ(request->layer, 2);
+  EXPECT_TRUE(request->layers.empty());
+}
+
+// The bar above the maps: what is compared, and of what.
+TEST_F(MainWindowTest, CompareTakesLayersHeadsMeansResidualsScoresAndGains) {
+  open_capture();
+  session().select({2, 1});
+  window_->showPanel("compare");
+  auto* bar = window_->panel()->findChild<CompareBar*>();
+  ASSERT_NE(bar, nullptr);
+  const auto shown = [&](std::size_t n) {
+    return QTest::qWaitFor(
+        [&] {
+          const auto compared = session().compared().snapshot;
+          return compared != nullptr && compared->sides.size() == n;
+        },
+        10000);
+  };
+  bar->addNextHead();
+  ASSERT_TRUE(shown(2));
+  // Recorded: 1000·layer + 100·head + 10·row + key, so heads 1 and 2 are 100 apart.
+  EXPECT_EQ(session().compared().snapshot->differences[0].map.at(4, 1), 100);
+  EXPECT_EQ(session().compared().snapshot->sides[1].title, "L2H2");
+  session().select({0, 1});
+  bar->addCurrent();
+  ASSERT_TRUE(shown(3));
+  EXPECT_EQ(session().compared().snapshot->differences[1].map.at(4, 1), -2000);
+  const auto heads = figure_of_panel("compare", session(), {});
+  ASSERT_TRUE(heads.has_value());
+  EXPECT_EQ(heads->layers, (std::vector<int>{2, 2, 0}));
+  EXPECT_EQ(heads->heads, (std::vector<int>{1, 2, 1}));
+
+  // The sides stay, as maps of another kind; equal ones become one.
+  bar->setWhat(CompareBar::What::residual);
+  ASSERT_TRUE(shown(2));
+  EXPECT_EQ(session().compared().snapshot->sides[0].kind, MapKind::residual);
+  EXPECT_EQ(session().compareItems()[1].layer, 0);
+  bar->setWhat(CompareBar::What::scores);
+  EXPECT_EQ(session().compareItems().size(), 1U) << "one run has one map of scores";
+  bar->addEverything();
+  ASSERT_TRUE(shown(2));
+  EXPECT_EQ(session().compared().snapshot->sides[1].map.rows(), test::kHeads);
+  bar->setWhat(CompareBar::What::norms);
+  bar->setRole("ln2");
+  ASSERT_TRUE(QTest::qWaitFor(
+      [&] {
+        const auto compared = session().compared().snapshot;
+        return compared != nullptr && compared->sides[0].kind == MapKind::norms;
+      },
+      10000));
+  EXPECT_EQ(session().compared().snapshot->sides[1].title, "run1 · FFN pre-norm");
+}
+
+TEST_F(MainWindowTest, CompareShowsTheGainsOfTwoModelsAndSaysThatTheyAreTwo) {
+  const std::string planted = std::string(SINKSCOPE_SOURCE_DIR) + "/sample_data/planted";
+  const std::string twin = folder_ + "/twin";
+  std::filesystem::copy(planted, twin, std::filesystem::copy_options::recursive);
+  for (const std::string& path : {planted, twin}) {
+    window_->open(QString::fromStdString(path));
+    ASSERT_TRUE(QTest::qWaitFor(
+        [&] { return session().model() && session().model()->card.path == path; }, 10000));
+  }
+  EXPECT_EQ(session().models().size(), 2U);
+  window_->showPanel("compare");
+  auto* bar = window_->panel()->findChild<CompareBar*>();
+  ASSERT_NE(bar, nullptr);
+  EXPECT_EQ(bar->what(), CompareBar::What::norms) << "models have gains only";
+  bar->addEverything();
+  ASSERT_TRUE(QTest::qWaitFor([&] { return session().compared().snapshot != nullptr; }, 10000))
+      << session().failureOf(Picture::compare).toStdString();
+  const auto compared = session().compared().snapshot;
+  ASSERT_EQ(compared->sides.size(), 2U);
+  EXPECT_EQ(compared->differences[0].map.at(0, 0), 0);
+  EXPECT_NE(compared->sides[0].title, compared->sides[1].title);
+  const auto request = figure_of_panel("compare", session(), {});
+  ASSERT_TRUE(request.has_value());
+  EXPECT_EQ(request->of, "norm-gains");
+  EXPECT_EQ(request->inputs, (std::vector<std::string>{planted, twin}));
+  EXPECT_FALSE(engine_is_loaded());
+}
+
+TEST_F(MainWindowTest, WhatIsExportedIsWhatIsSeen) {
+  open_capture();
+  window_->showPanel("attention");
+  auto* attention = dynamic_cast<AttentionPanel*>(window_->panel());
+  ASSERT_NE(attention, nullptr);
+  EXPECT_EQ(attention->zoomedTo(), std::nullopt);
+  attention->heatmap().setView({1.2, 0, 4.8, 3});
+  EXPECT_EQ(attention->zoomedTo(), (CellRect{1, 0, 5, 3}));
+  const auto part =
+      figure_of_panel("attention", session(), {RangeRequest{}, false, attention->zoomedTo()});
+  EXPECT_THAT(figure_command(*part, "f.pdf"), HasSubstr("--view 1:5,0:3"));
+
+  AttentionChoice grid;
+  grid.is_grid = true;
+  emit attention->choiceChanged(grid);
+  const auto all = figure_of_panel("attention", session(), {});
+  EXPECT_EQ(all->kind, "attention-grid");
+
+  ViewOptions options = session().options();
+  options.all_heads = false;
+  options.attention_source = AttentionSource::window;
+  options.averaged_residual = false;
+  options.order = DimOrder::given;
+  options.given_order = {3, 1};
+  options.score = ScoreKind::with_row0;
+  session().setOptions(options);
+  EXPECT_THAT(figure_command(*figure_of_panel("attention", session(), {}), "f.pdf"),
+              HasSubstr("--source window"));
+  const std::string residual = figure_command(*figure_of_panel("residual", session(), {}), "f.pdf");
+  EXPECT_THAT(residual, HasSubstr("--dim-list 3,1"));
+  EXPECT_THAT(residual, HasSubstr("--signed"));
+  EXPECT_THAT(figure_command(*figure_of_panel("overview", session(), {}), "f.pdf"),
+              HasSubstr("--score with-row0"));
 }
 
 TEST_F(MainWindowTest, APanelIsCopiedAsTheCommandThatDrawsIt) {
   open_capture();
   session().select({2, 3});
-  const auto request = figure_of_panel("attention", session(), RangeRequest{});
+  const auto request = figure_of_panel("attention", session(), {RangeRequest{}});
   ASSERT_TRUE(request.has_value());
   const std::string command = figure_command(*request, "figure.pdf");
   EXPECT_THAT(command, HasSubstr("figure attention-head " + path_));

@@ -64,13 +64,13 @@ TEST_F(FigureDialogTest, FieldsBecomeTheRequest) {
   set("range", "0,0.5");
   set("layer", "");
   dialog_->findChild<QCheckBox*>("token-labels")->setChecked(false);
-  dialog_->findChild<QListWidget*>("inputs")->item(0)->setCheckState(Qt::Checked);
+  dialog_->findChild<QListWidget*>("inputs")->item(1)->setCheckState(Qt::Checked);
   const FigureRequest request = dialog_->request();
   EXPECT_EQ(request.width_mm, 170);
   EXPECT_EQ(request.range->hi, 0.5);
   EXPECT_FALSE(request.layer.has_value());
   EXPECT_FALSE(request.labels_tokens);
-  EXPECT_THAT(request.inputs, ElementsAre("a.h5", "b.h5::run1"));
+  EXPECT_THAT(request.inputs, ElementsAre("b.h5::run1", "a.h5")) << "what was drawn comes first";
   dialog_->findChild<QComboBox*>("kind")->setCurrentText("2601.22966/fig1");
   EXPECT_EQ(dialog_->request().preset, "2601.22966/fig1");
   EXPECT_EQ(dialog_->request().kind, "");
@@ -84,8 +84,17 @@ TEST_F(FigureDialogTest, WhatMakesNoSenseIsSaidAndCannotBeSaved) {
   EXPECT_TRUE(says("120mm"));
   set("width", "90mm");
   EXPECT_TRUE(button("save")->isEnabled());
-  dialog_->findChild<QListWidget*>("inputs")->item(1)->setCheckState(Qt::Unchecked);
+  dialog_->findChild<QListWidget*>("inputs")->item(0)->setCheckState(Qt::Unchecked);
   EXPECT_FALSE(button("save")->isEnabled());
+}
+
+TEST_F(FigureDialogTest, ARunThatIsDrawnTwiceStandsThereTwice) {
+  FigureRequest compare;
+  compare.kind = "compare";
+  compare.inputs = {"b.h5", "a.h5", "b.h5"};
+  compare.layers = {3, 0, 4};
+  const FigureDialog dialog(compare, {"a.h5", "b.h5"}, nullptr);
+  EXPECT_EQ(dialog.request(), compare);
 }
 
 TEST_F(FigureDialogTest, AsksForAPreviewOnceAfterAPause) {

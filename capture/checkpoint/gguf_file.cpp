@@ -103,13 +103,16 @@ void GgufParts::read_rows(int index, std::int64_t begin, std::int64_t end, float
     file.read(offset, static_cast<std::uint64_t>(n_blocks) * sizeof(float), out);
     return;
   }
-  thread_local std::vector<std::uint8_t> piece(kPieceBytes);
-  const std::int64_t piece_blocks = kPieceBytes / type->block_bytes;
+  const std::int64_t piece_blocks = std::min(n_blocks, kPieceBytes / type->block_bytes);
+  // Not kept per thread: the end of a thread's things is announced to the dynamic loader, which is
+  // busy for as long as LibTorch loads.
+  const std::unique_ptr<std::uint8_t[]> piece(
+      new std::uint8_t[static_cast<std::size_t>(piece_blocks * type->block_bytes)]);
   while (n_blocks > 0) {
     const std::int64_t now = std::min(n_blocks, piece_blocks);
     const auto n_bytes = static_cast<std::uint64_t>(now * type->block_bytes);
-    file.read(offset, n_bytes, piece.data());
-    type->decode(piece.data(), now, out);
+    file.read(offset, n_bytes, piece.get());
+    type->decode(piece.get(), now, out);
     offset += n_bytes;
     out += now * type->block_elements;
     n_blocks -= now;

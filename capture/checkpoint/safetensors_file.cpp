@@ -18,11 +18,6 @@ namespace {
 // of a tensor ever exists.
 constexpr std::int64_t kPieceBytes = std::int64_t{1} << 18;
 
-std::byte* piece_buffer() {
-  thread_local const std::unique_ptr<std::byte[]> buffer(new std::byte[kPieceBytes]);
-  return buffer.get();
-}
-
 std::size_t at(int index) { return static_cast<std::size_t>(index); }
 
 }  // namespace
@@ -145,11 +140,14 @@ void SafetensorsCheckpoint::read_elements(int index, std::int64_t first, std::in
     return;
   }
   const std::int64_t piece = kPieceBytes * 8 / bits;
-  std::byte* const buffer = piece_buffer();
+  // Not kept per thread: the end of a thread's things is announced to the dynamic loader, which is
+  // busy for as long as LibTorch loads.
+  const std::unique_ptr<std::byte[]> buffer(
+      new std::byte[static_cast<std::size_t>(std::min(kPieceBytes, (n * bits + 7) / 8))]);
   for (std::int64_t done = 0; done < n; done += piece) {
     const std::int64_t count = std::min(piece, n - done);
-    file.read(offset_of(first + done), static_cast<std::uint64_t>(count * bits / 8), buffer);
-    from.dtype->decode(buffer, count, out + done);
+    file.read(offset_of(first + done), static_cast<std::uint64_t>(count * bits / 8), buffer.get());
+    from.dtype->decode(buffer.get(), count, out + done);
   }
 }
 

@@ -65,22 +65,23 @@ at::Tensor WhatIfLane::on_z(int layer, const at::Tensor& z, const at::Tensor& n1
   return out;
 }
 
-at::Tensor WhatIfLane::on_activation(int layer, const at::Tensor& gate) {
+at::Tensor WhatIfLane::on_gate(int layer, const at::Tensor& gate, const at::Tensor& up) {
   for (auto edit = parts_.what_if.rbegin(); edit != parts_.what_if.rend(); ++edit) {
     const auto* swap = std::get_if<MlpActivation>(&*edit);
     if (swap == nullptr || !swap->layers.contains(layer)) continue;
     switch (swap->kind) {
       case MlpActivation::Kind::silu:
-        return at::silu(gate);
+        break;
       case MlpActivation::Kind::sigmoid:
-        return gate.sigmoid();
+        return gate.sigmoid().mul_(up);
       case MlpActivation::Kind::gelu:
-        return at::gelu(gate);
+        return at::gelu(gate).mul_(up);
       case MlpActivation::Kind::relu:
-        return at::relu(gate);
+        return at::relu(gate).mul_(up);
     }
+    break;
   }
-  return at::silu(gate);
+  return silu_times(gate, up);
 }
 
 at::Tensor WhatIfLane::norm(const Place& place, const at::Tensor& x, const at::Tensor& gain,

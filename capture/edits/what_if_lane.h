@@ -20,7 +20,7 @@ class WhatIfLane final : public Interventions {
 
   at::Tensor on_z(int layer, const at::Tensor& z, const at::Tensor& n1) override;
 
-  at::Tensor on_activation(int layer, const at::Tensor& gate) override;
+  at::Tensor on_gate(int layer, const at::Tensor& gate, const at::Tensor& up) override;
 
   // Of the norm as it stands in this what-if, without probes.
   at::Tensor norm(const Place& place, const at::Tensor& x, const at::Tensor& gain,

@@ -7,73 +7,47 @@
 #include <limits>
 
 #include "capture/model/attention.h"
+#include "capture/model/attention_products.h"
 #include "capture/model/attention_rows.h"
-
-// LibTorch's BLAS carries the Fortran interface; where a build hides it, ATen's own product serves.
-extern "C" __attribute__((weak)) void sgemm_(const char* trans_a, const char* trans_b, const int* m,
-                                             const int* n, const int* k, const float* alpha,
-                                             const float* a, const int* lda, const float* b,
-                                             const int* ldb, const float* beta, float* c,
-                                             const int* ldc);
 
 namespace sinkscope {
 namespace {
 
 constexpr int kBlockRows = 64;
 
-// A row-major matrix somewhere in memory.
-struct Rows {
-  const float* data;
-  std::int64_t stride;
-};
-
-// out [m, n] = scale · a [m, k] · b [n, k]ᵀ, all row-major.
-void multiply_transposed(int m, int n, int k, float scale, Rows a, Rows b, float* out,
-                         std::int64_t out_stride) {
-  if (sgemm_ != nullptr) {
-    const int lda = static_cast<int>(b.stride), ldb = static_cast<int>(a.stride),
-              ldc = static_cast<int>(out_stride);
-    const float zero = 0;
-    sgemm_("T", "N", &n, &m, &k, &scale, b.data, &lda, a.data, &ldb, &zero, out, &ldc);
-    return;
-  }
-  const auto view = [&](Rows r, int rows) {
-    return at::from_blob(const_cast<float*>(r.data), {rows, k}, {r.stride, 1}, at::kFloat);
-  };
-  at::Tensor result = at::from_blob(out, {m, n}, {out_stride, 1}, at::kFloat);
-  result.copy_(at::mm(view(a, m), view(b, n).t()).mul_(scale));
-}
-
-// out [m, n] = a [m, k] · b [k, n], all row-major.
-void multiply(int m, int n, int k, Rows a, Rows b, float* out, std::int64_t out_stride) {
-  if (sgemm_ != nullptr) {
-    const int lda = static_cast<int>(b.stride), ldb = static_cast<int>(a.stride),
-              ldc = static_cast<int>(out_stride);
-    const float one = 1, zero = 0;
-    sgemm_("N", "N", &n, &m, &k, &one, b.data, &lda, a.data, &ldb, &zero, out, &ldc);
-    return;
-  }
-  at::Tensor result = at::from_blob(out, {m, n}, {out_stride, 1}, at::kFloat);
-  result.copy_(
-      at::mm(at::from_blob(const_cast<float*>(a.data), {m, k}, {a.stride, 1}, at::kFloat),
-             at::from_blob(const_cast<float*>(b.data), {k, n}, {b.stride, 1}, at::kFloat)));
-}
-
 struct Shape {
   int T, H, G, d, repeat, window;
   double scale;
 };
 
-// What weights are multiplied with: heads [T, n, d], `repeat` query heads to each, and ‖v‖ [n, T].
+const float* head_row(const at::Tensor& x, int head, int row) {
+  return x.const_data_ptr<float>() + head * x.stride(1) + row * x.stride(0);
+}
+
+// The keys as score_rows() wants them, made once a layer: one run of panels a kv head.
+struct Keys {
+  std::vector<float> panels;
+  std::int64_t head_floats;
+};
+
+Keys keys_of(const AttentionCall& call, const Shape& s) {
+  Keys keys{{}, panel_floats(s.T, s.d)};
+  keys.panels.resize(static_cast<std::size_t>(s.G * keys.head_floats));
+  at::parallel_for(0, s.G, 1, [&](std::int64_t begin, std::int64_t end) {
+    for (auto g = static_cast<int>(begin); g < end; ++g)
+      pack_keys(head_row(call.k, g, 0), call.k.stride(0), s.T, s.d,
+                keys.panels.data() + g * keys.head_floats);
+  });
+  return keys;
+}
+
+// What weights are multiplied with: heads [n, T, d], one after the other, `repeat` query heads to
+// each, and ‖v‖ [n, T].
 struct Values {
   at::Tensor heads;
   int repeat;
   std::vector<float> norms;
 };
-
-Rows head_rows(const at::Tensor& x, int head, int row) {
-  return {x.data_ptr<float>() + head * x.stride(1) + row * x.stride(0), x.stride(0)};
-}
 
 // One unit of work: rows [row, row + n_rows) of one head, up to the keys they see.
 struct Unit {
@@ -85,7 +59,9 @@ std::vector<Unit> units_of_tile(const Shape& s, int head, int n_heads, int row, 
   for (int h = head; h < head + n_heads; ++h) {
     for (int r = row; r < row + n_rows; r += kBlockRows) {
       const int rows = std::min(kBlockRows, row + n_rows - r);
-      const int key_begin = s.window > 0 ? std::max(0, r - s.window + 1) : 0;
+      // Whole panels of keys; those that no row sees become zeros.
+      const int first = s.window > 0 ? std::max(0, r - s.window + 1) : 0;
+      const int key_begin = first / kPanelKeys * kPanelKeys;
       units.push_back({h, r, rows, key_begin, r + rows - key_begin});
     }
   }
@@ -118,12 +94,13 @@ void edit_block(const AttentionEdit& edit, const Shape& s, const Unit& u, Attent
 
 // Scores, softmax with statistics, product with the values, for one unit. `scores` is where its
 // first row's first key goes.
-void run_unit(const AttentionCall& call, const Shape& s, const Values& v, const Unit& u,
-              float* scores, std::int64_t stride, AttentionStats& stats, at::Tensor& z,
-              UnitSums& sums) {
-  multiply_transposed(u.n_rows, u.n_keys, s.d, static_cast<float>(s.scale),
-                      head_rows(call.q, u.head, u.row),
-                      head_rows(call.k, u.head / s.repeat, u.key_begin), scores, stride);
+void run_unit(const AttentionCall& call, const Shape& s, const Keys& k, const Values& v,
+              const Unit& u, float* scores, std::int64_t stride, AttentionStats& stats,
+              at::Tensor& z, UnitSums& sums) {
+  const float* panels = k.panels.data() + u.head / s.repeat * k.head_floats;
+  score_rows(head_row(call.q, u.head, u.row), call.q.stride(0), u.n_rows, s.d,
+             static_cast<float>(s.scale), panels + std::int64_t{u.key_begin} * s.d, u.n_keys,
+             scores, stride);
   const int value_head = u.head / v.repeat;
   AttentionBlock block{
       scores,      stride,   u.row,    u.n_rows,
@@ -149,8 +126,9 @@ void run_unit(const AttentionCall& call, const Shape& s, const Values& v, const 
   }
   float* out = z.data_ptr<float>() + (std::int64_t{u.row} * s.H + u.head) * s.d;
   const std::int64_t out_stride = std::int64_t{s.H} * s.d;
-  multiply(u.n_rows, s.d, u.n_keys, {scores, stride}, head_rows(v.heads, value_head, u.key_begin),
-           out, out_stride);
+  const float* values =
+      v.heads.const_data_ptr<float>() + (std::int64_t{value_head} * s.T + u.key_begin) * s.d;
+  mix_values(scores, stride, u.n_rows, u.n_keys, values, s.d, s.d, out, out_stride);
   for (int r = 0; r < u.n_rows; ++r) stats.out_norm[at + r] = row_norm(out + r * out_stride, s.d);
 }
 
@@ -182,12 +160,13 @@ Values values_of(const AttentionCall& call, const Shape& s, AttentionStats& stat
     v.heads = call.v.repeat_interleave(s.repeat, 1) * call.edit->value_scale.t().unsqueeze(-1);
     v.repeat = 1;
   }
-  const auto n = static_cast<int>(v.heads.size(1));
-  v.norms.resize(static_cast<std::size_t>(n) * static_cast<std::size_t>(s.T));
-  for (int h = 0; h < n; ++h)
-    for (int t = 0; t < s.T; ++t)
-      v.norms[static_cast<std::size_t>(std::int64_t{h} * s.T + t)] =
-          row_norm(head_rows(v.heads, h, t).data, s.d);
+  v.heads = v.heads.transpose(0, 1).contiguous();
+  v.norms.resize(static_cast<std::size_t>(v.heads.size(0) * s.T));
+  const float* row = v.heads.const_data_ptr<float>();
+  for (float& norm : v.norms) {
+    norm = row_norm(row, s.d);
+    row += s.d;
+  }
   if (is_scaled)
     group_value_norms(v.norms, stats);
   else
@@ -240,6 +219,7 @@ at::Tensor attend_fused(const AttentionCall& given, const TileGeometry& tile, At
                 call.window,
                 call.scale};
   at::Tensor z = at::empty({s.T, s.H, s.d}, at::kFloat);
+  const Keys k = keys_of(call, s);
   const Values v = values_of(call, s, stats);
   std::vector<UnitSums> sums;
   for (int row = 0; row < s.T; row += tile.rows) {
@@ -250,23 +230,24 @@ at::Tensor attend_fused(const AttentionCall& given, const TileGeometry& tile, At
       float* map = maps != nullptr ? maps->begin_tile(head, n_heads, row, n_rows) : nullptr;
       const std::vector<Unit> units = units_of_tile(s, head, n_heads, row, n_rows);
       if (sums.size() < units.size()) sums.resize(units.size());
-      at::parallel_for(
-          0, static_cast<std::int64_t>(units.size()), 1, [&](std::int64_t begin, std::int64_t end) {
-            thread_local std::vector<float> scratch;
-            for (std::int64_t i = begin; i < end; ++i) {
-              const Unit& u = units[static_cast<std::size_t>(i)];
-              std::int64_t stride = s.T;
-              float* scores = nullptr;
-              if (map != nullptr) {
-                scores = place_in_map(map, u, head, row, n_rows, row + n_rows, s.T);
-              } else {
-                stride = (u.n_keys + 15) / 16 * 16;
-                scratch.resize(static_cast<std::size_t>(kBlockRows * stride));
-                scores = scratch.data();
-              }
-              run_unit(call, s, v, u, scores, stride, stats, z, sums[static_cast<std::size_t>(i)]);
-            }
-          });
+      at::parallel_for(0, static_cast<std::int64_t>(units.size()), 1,
+                       [&](std::int64_t begin, std::int64_t end) {
+                         thread_local std::vector<float> scratch;
+                         for (std::int64_t i = begin; i < end; ++i) {
+                           const Unit& u = units[static_cast<std::size_t>(i)];
+                           std::int64_t stride = s.T;
+                           float* scores = nullptr;
+                           if (map != nullptr) {
+                             scores = place_in_map(map, u, head, row, n_rows, row + n_rows, s.T);
+                           } else {
+                             stride = (u.n_keys + 15) / 16 * 16;
+                             scratch.resize(static_cast<std::size_t>(kBlockRows * stride));
+                             scores = scratch.data();
+                           }
+                           run_unit(call, s, k, v, u, scores, stride, stats, z,
+                                    sums[static_cast<std::size_t>(i)]);
+                         }
+                       });
       for (std::size_t i = 0; i < units.size(); ++i) merge_sums(units[i], sums[i], stats);
       if (map != nullptr) maps->end_tile(row + n_rows, s.window);
     }

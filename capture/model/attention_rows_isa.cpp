@@ -62,23 +62,31 @@ Range range_of(const float* x, int n) {
   return {-max_lane(-lo), max_lane(hi)};
 }
 
-// Bisection on the value: each step is one vectorized count, and it ends as soon as a single
-// element is left in the bracket. Invariant: count(x < lo) ≤ k < count(x < hi).
+// Narrows a bracket of values: each step is one vectorized count, at the point where the k-th
+// would lie if the values between were spread evenly, or in the middle where that guess has not
+// halved their number. Ends when a single element is left. Invariant: count(x < lo) ≤ k <
+// count(x < hi).
 float select(const float* x, int n, int k, Range range) {
   float lo = range.min;
   float hi = std::nextafter(range.max, std::numeric_limits<float>::infinity());
   int below_lo = 0, below_hi = n;
+  bool guesses = true;
   while (below_hi - below_lo > 1) {
-    const float mid = lo + (hi - lo) * 0.5f;
-    if (!(mid > lo && mid < hi)) return lo;  // the bracket holds equal values only
-    const int c = count_below(x, n, mid);
+    const int inside = below_hi - below_lo;
+    const float share =
+        guesses ? (static_cast<float>(k - below_lo) + 0.5f) / static_cast<float>(inside) : 0.5f;
+    float at = lo + (hi - lo) * share;
+    if (!(at > lo && at < hi)) at = lo + (hi - lo) * 0.5f;
+    if (!(at > lo && at < hi)) return lo;  // the bracket holds equal values only
+    const int c = count_below(x, n, at);
     if (c <= k) {
-      lo = mid;
+      lo = at;
       below_lo = c;
     } else {
-      hi = mid;
+      hi = at;
       below_hi = c;
     }
+    guesses = 2 * (below_hi - below_lo) <= inside;
   }
   return max_below(x, n, hi);
 }

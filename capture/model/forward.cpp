@@ -1,21 +1,69 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "capture/model/forward.h"
 
+#include <ATen/Parallel.h>
+
+#include <optional>
+
 #include "capture/model/linear.h"
+#include "capture/model/row_math.h"
 
 namespace sinkscope {
 namespace {
+
+// Whether the kernels over float rows take it: on the CPU, in float32, rows whole.
+bool is_plain(const at::Tensor& x) {
+  return x.is_cpu() && x.scalar_type() == at::kFloat && x.stride(-1) == 1;
+}
+
+// One position at a time; the heads of a position lie anywhere in a wider matrix.
+at::Tensor rotate_on_cpu(const at::Tensor& x, const RotaryTable& rotary) {
+  const std::int64_t T = x.size(1), n = rotary.cos.size(-1);
+  at::Tensor y = at::empty(x.sizes(), x.options());
+  const float *from = x.const_data_ptr<float>(), *cos = rotary.cos.const_data_ptr<float>(),
+              *sin = rotary.sin.const_data_ptr<float>();
+  float* to = y.data_ptr<float>();
+  at::parallel_for(0, T, 64, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t t = begin; t < end; ++t)
+      rotate_heads(from + t * x.stride(1), x.stride(2), static_cast<int>(x.size(2)),
+                   static_cast<int>(x.size(3)), cos + t * n, sin + t * n, static_cast<int>(n),
+                   to + t * y.stride(1), y.stride(2));
+  });
+  return y;
+}
 
 // Rotate-half over the n leading dims: (a, b) = (x_i, x_{i + n/2}) -> (a c − b s, b c + a s).
 at::Tensor rotate(const at::Tensor& x, const RotaryTable& rotary) {  // x [B, T, heads, d]
   const std::int64_t n = rotary.cos.size(-1), half = n / 2;
   if (n == 0) return x;
+  if (is_plain(x) && x.size(0) == 1) return rotate_on_cpu(x, rotary);
   const at::Tensor a = x.narrow(-1, 0, half), b = x.narrow(-1, half, half);
   const at::Tensor turned = (x.narrow(-1, 0, n) * rotary.cos)
                                 .addcmul_(at::cat({b, a}, -1), rotary.sin)
                                 .to(x.scalar_type());
   const std::int64_t rest = x.size(-1) - n;
   return rest > 0 ? at::cat({turned, x.narrow(-1, n, rest)}, -1) : turned;
+}
+
+// Rows of the last dimension, all the same distance apart, or undefined.
+std::optional<std::int64_t> row_stride(const at::Tensor& x) {
+  if (!is_plain(x) || x.dim() < 2) return std::nullopt;
+  for (std::int64_t i = x.dim() - 2; i > 0; --i)
+    if (x.size(i - 1) > 1 && x.stride(i - 1) != x.stride(i) * x.size(i)) return std::nullopt;
+  return x.stride(-2);
+}
+
+at::Tensor rms_norm_on_cpu(const at::Tensor& x, std::int64_t stride, const at::Tensor& gain,
+                           double eps) {
+  at::Tensor y = at::empty(x.sizes(), x.options());
+  const std::int64_t width = x.size(-1), n_rows = width > 0 ? x.numel() / width : 0;
+  const float *from = x.const_data_ptr<float>(), *w = gain.const_data_ptr<float>();
+  float* to = y.data_ptr<float>();
+  at::parallel_for(0, n_rows, 32, [&](std::int64_t begin, std::int64_t end) {
+    rms_norm_rows(from + begin * stride, stride, end - begin, static_cast<int>(width), w, eps,
+                  to + begin * width, width);
+  });
+  return y;
 }
 
 at::Tensor heads_of(const at::Tensor& qkv, std::int64_t first, std::int64_t heads,
@@ -36,10 +84,26 @@ RotaryTable rotary_table(const RopeFrequencies& frequencies, int seq_len, at::De
 }
 
 at::Tensor rms_norm(const at::Tensor& x, const at::Tensor& gain, double eps) {
+  if (const auto stride = row_stride(x)) return rms_norm_on_cpu(x, *stride, gain, eps);
   const at::Tensor h = x.to(at::kFloat);
   const auto width = static_cast<double>(h.size(-1));
   const at::Tensor scale = h.norm(2, -1, /*keepdim=*/true).square_().div_(width).add_(eps).rsqrt_();
   return h.mul(scale).mul_(gain).to(x.scalar_type());
+}
+
+at::Tensor silu_times(const at::Tensor& gate, const at::Tensor& up) {
+  const auto gate_stride = row_stride(gate), up_stride = row_stride(up);
+  if (!gate_stride || !up_stride) return at::silu(gate).mul_(up);
+  at::Tensor y = at::empty(gate.sizes(), gate.options());
+  const std::int64_t width = gate.size(-1);
+  const float *g = gate.const_data_ptr<float>(), *u = up.const_data_ptr<float>();
+  float* to = y.data_ptr<float>();
+  at::parallel_for(0, width > 0 ? gate.numel() / width : 0, 16,
+                   [&](std::int64_t begin, std::int64_t end) {
+                     for (std::int64_t r = begin; r < end; ++r)
+                       silu_times(g + r * *gate_stride, u + r * *up_stride, width, to + r * width);
+                   });
+  return y;
 }
 
 at::Tensor Interventions::on_norm(Role /*role*/, int /*layer*/, const at::Tensor& x,
@@ -47,8 +111,8 @@ at::Tensor Interventions::on_norm(Role /*role*/, int /*layer*/, const at::Tensor
   return rms_norm(x, gain, eps);
 }
 
-at::Tensor Interventions::on_activation(int /*layer*/, const at::Tensor& gate) {
-  return at::silu(gate);
+at::Tensor Interventions::on_gate(int /*layer*/, const at::Tensor& gate, const at::Tensor& up) {
+  return silu_times(gate, up);
 }
 
 at::Tensor norm_input(const at::Tensor& x, const at::Tensor& pre_gain) {
@@ -112,7 +176,7 @@ at::Tensor mlp_half(const BlockPass& pass, const at::Tensor& mid) {
   const at::Tensor up = gate_up.narrow(-1, spec.d_mlp, spec.d_mlp);
   listener.on_tap(Site::mlp_pre, layer, gate);
   listener.on_tap(Site::mlp_pre_linear, layer, up);
-  const at::Tensor hidden = edits.on_activation(layer, gate).mul_(up);
+  const at::Tensor hidden = edits.on_gate(layer, gate, up);
   listener.on_tap(Site::mlp_post, layer, hidden);
   const at::Tensor mlp_out = linear_layer(hidden, w.down, w.down_bias);
   listener.on_tap(Site::mlp_out, layer, mlp_out);

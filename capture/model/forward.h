@@ -38,6 +38,9 @@ RotaryTable rotary_table(const RopeFrequencies& frequencies, int seq_len, at::De
 // w · x / sqrt(mean(x²) + eps) over the last dimension, in float32, back in x's type.
 at::Tensor rms_norm(const at::Tensor& x, const at::Tensor& gain, double eps);
 
+// silu(gate) · up, out of place.
+at::Tensor silu_times(const at::Tensor& gate, const at::Tensor& up);
+
 // Everything that a block of one prompt is run with.
 struct BlockPass {
   const ArchSpec& spec;

@@ -36,8 +36,8 @@ class Interventions {
   virtual at::Tensor on_z(int /*layer*/, const at::Tensor& z, const at::Tensor& /*n1*/) {
     return z;
   }
-  // act(gate) [1, T, d_mlp], normally SiLU.
-  virtual at::Tensor on_activation(int /*layer*/, const at::Tensor& gate);
+  // act(gate) · up [1, T, d_mlp], normally silu_times(gate, up).
+  virtual at::Tensor on_gate(int layer, const at::Tensor& gate, const at::Tensor& up);
 };
 
 }  // namespace sinkscope

@@ -7,6 +7,8 @@
 #include <cstring>
 #include <limits>
 #include <mutex>
+#include <optional>
+#include <utility>
 
 #include "capture/model/isa.h"
 #include "capture/record/tap_stats_isa.h"
@@ -26,6 +28,10 @@ void merge_columns(const float* x, std::int64_t stride, int n_rows, int n_dims, 
                    float* max_abs, std::int32_t* max_token) {
   SINKSCOPE_BY_ISA(merge_columns, x, stride, n_rows, n_dims, row0, count, mean, m2, m3, m4, sum_abs,
                    max_abs, max_token);
+}
+std::int64_t bits_inside(const float* x, int n, std::int32_t low, std::int32_t high,
+                         std::int32_t* inside, int* n_inside) {
+  SINKSCOPE_BY_ISA(bits_inside, x, n, low, high, inside, n_inside);
 }
 // A row with NaN or infinity: counts them and looks only at what is finite.
 void careful_row(const float* x, int n, TokenStats& token, std::size_t t) {
@@ -173,50 +179,63 @@ struct Matrix {
   std::int64_t stride;
 };
 
-using Table = std::vector<std::int64_t>;
-
-// How often each value of bits [shift, shift + 16) of |x| occurs, among the |x| whose bits above
-// are `prefix`. Every part of the rows counts on its own and is added at its end.
-Table count_bits(const Matrix& m, int shift, std::int32_t prefix, const ParallelFor& parallel) {
-  constexpr std::size_t kBins = 1 << 16;
-  Table total(kBins, 0);
-  std::mutex mutex;
-  parallel(m.seq_len, (m.seq_len + 1) / 2, [&](std::int64_t begin, std::int64_t end) {
-    std::vector<std::int32_t> part(kBins, 0);
-    for (std::int64_t r = begin; r < end; ++r) {
-      for (int d = 0; d < m.width; ++d) {
-        std::int32_t bits;
-        std::memcpy(&bits, m.x + r * m.stride + d, sizeof bits);
-        bits &= 0x7fffffff;
-        if (shift + 16 < 31 && bits >> (shift + 16) != prefix) continue;
-        ++part[static_cast<std::size_t>((bits >> shift) & 0xffff)];
-      }
-    }
-    const std::lock_guard lock(mutex);
-    for (std::size_t i = 0; i < kBins; ++i) total[i] += part[i];
-  });
-  return total;
+// |x| as bits: non-negative floats are ordered as their bits are, NaN above all.
+std::int32_t abs_bits(float x) {
+  std::int32_t bits;
+  std::memcpy(&bits, &x, sizeof bits);
+  return bits & 0x7fffffff;
 }
 
-// The bin in which the k-th value lies; k becomes its place inside.
-std::int32_t bin_of(const Table& table, std::int64_t& k) {
-  std::size_t bin = 0;
-  while (bin + 1 < table.size() && k >= table[bin]) k -= table[bin++];
-  return static_cast<std::int32_t>(bin);
+// Values around the middle of every n-th |x|: the median of all lies between them, nearly always.
+std::pair<std::int32_t, std::int32_t> likely_bracket(const Matrix& m) {
+  const std::int64_t n = std::int64_t{m.seq_len} * m.width;
+  const std::int64_t step =
+      n / 2048 | 1;  // odd: no power of two of dimensions is met again and again
+  std::vector<std::int32_t> sample;
+  for (std::int64_t i = 0; i < n; i += step)
+    sample.push_back(abs_bits(m.x[i / m.width * m.stride + i % m.width]));
+  std::sort(sample.begin(), sample.end());
+  return {sample[sample.size() * 2 / 5], sample[sample.size() * 3 / 5]};
+}
+
+// The k-th of the |x|, if it lies in [low, high]: one pass counts what is below and keeps what is
+// inside.
+std::optional<std::int32_t> select_inside(const Matrix& m, std::int64_t k, std::int32_t low,
+                                          std::int32_t high, const ParallelFor& parallel) {
+  std::vector<std::int32_t> inside;
+  std::int64_t below = 0;
+  std::mutex mutex;
+  parallel(m.seq_len, (m.seq_len + 1) / 2, [&](std::int64_t begin, std::int64_t end) {
+    std::vector<std::int32_t> part(at(m.width));
+    std::vector<std::int32_t> kept;
+    std::int64_t n_below = 0;
+    for (std::int64_t r = begin; r < end; ++r) {
+      int n = 0;
+      n_below += bits_inside(m.x + r * m.stride, m.width, low, high, part.data(), &n);
+      kept.insert(kept.end(), part.begin(), part.begin() + n);
+    }
+    const std::lock_guard lock(mutex);
+    below += n_below;
+    inside.insert(inside.end(), kept.begin(), kept.end());
+  });
+  k -= below;
+  if (k < 0 || k >= static_cast<std::int64_t>(inside.size())) return std::nullopt;
+  const auto middle = inside.begin() + static_cast<std::ptrdiff_t>(k);
+  std::nth_element(inside.begin(), middle, inside.end());
+  return *middle;
 }
 
 }  // namespace
 
-// Non-negative floats are ordered as their bits are: the upper 15 bits of the median first, then
-// the lower 16 among the values that share them.
 double median_abs(const float* x, int seq_len, int width, std::int64_t stride,
                   const ParallelFor& parallel) {
   const Matrix m{x, seq_len, width, stride};
-  std::int64_t k = (std::int64_t{seq_len} * width - 1) / 2;
-  const std::int32_t upper = bin_of(count_bits(m, 16, 0, parallel), k);
-  const std::int32_t bits = upper << 16 | bin_of(count_bits(m, 0, upper, parallel), k);
+  const std::int64_t k = (std::int64_t{seq_len} * width - 1) / 2;
+  const auto [low, high] = likely_bracket(m);
+  auto bits = select_inside(m, k, low, high, parallel);
+  if (!bits) bits = select_inside(m, k, 0, 0x7fffffff, parallel);
   float value;
-  std::memcpy(&value, &bits, sizeof value);
+  std::memcpy(&value, &*bits, sizeof value);
   return value;
 }
 

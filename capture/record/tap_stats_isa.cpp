@@ -158,4 +158,35 @@ double row_energy(const float* x, int n, float* max_abs, std::int32_t* max_dim, 
   return total;
 }
 
+std::int64_t bits_inside(const float* x, int n, std::int32_t low, std::int32_t high,
+                         std::int32_t* inside, int* n_inside) {
+  const I16 lows = I16{} + low, highs = I16{} + high;
+  I16 below{};
+  std::int64_t n_below = 0;
+  int kept = 0, i = 0;
+  for (; i + kLanes <= n; i += kLanes) {
+    I16 bits;
+    std::memcpy(&bits, x + i, sizeof bits);
+    bits &= 0x7fffffff;
+    below -= bits < lows;
+    const I16 is_inside = (bits >= lows) & (bits <= highs);
+    // Branch-free: every lane is put down, and the next one over it if it is not to stay.
+    for (int l = 0; l < kLanes; ++l) {
+      inside[kept] = bits[l];
+      kept -= is_inside[l];
+    }
+  }
+  for (int l = 0; l < kLanes; ++l) n_below += below[l];
+  for (; i < n; ++i) {
+    std::int32_t bits;
+    std::memcpy(&bits, x + i, sizeof bits);
+    bits &= 0x7fffffff;
+    n_below += bits < low;
+    inside[kept] = bits;
+    kept += bits >= low && bits <= high;
+  }
+  *n_inside = kept;
+  return n_below;
+}
+
 }  // namespace sinkscope::SINKSCOPE_ISA

@@ -5,12 +5,6 @@
 
 namespace sinkscope {
 
-std::string normalize(std::string_view text, const Normalizer& normalizer) {
-  std::string result(text);
-  for (const NormalForm form : normalizer) result = normalize(result, form);
-  return result;
-}
-
 void AddedTokens::Index::insert(const std::string& content, int slot) {
   if (content.empty() || !slot_of.emplace(content, slot).second) return;
   auto& known = lengths[static_cast<unsigned char>(content.front())];
@@ -19,7 +13,7 @@ void AddedTokens::Index::insert(const std::string& content, int slot) {
   if (place == known.end() || *place != length) known.insert(place, length);
 }
 
-AddedTokens::AddedTokens(std::vector<AddedToken> tokens, Normalizer normalizer)
+AddedTokens::AddedTokens(std::vector<AddedToken> tokens, TextNormalizer normalizer)
     : tokens_(std::move(tokens)), normalizer_(std::move(normalizer)) {
   for (int slot = 0; slot < static_cast<int>(tokens_.size()); ++slot) {
     const AddedToken& token = tokens_[static_cast<std::size_t>(slot)];
@@ -77,9 +71,13 @@ std::vector<Fragment> AddedTokens::split(std::string_view text) const {
       continue;
     }
     const std::string clean = normalize(slice(text, outer.span), normalizer_);
-    for (const Cut& inner : cut(clean, normalized_))
-      fragments.push_back(
-          {inner.id, inner.id >= 0 ? std::string() : std::string(slice(clean, inner.span))});
+    for (const Cut& inner : cut(clean, normalized_)) {
+      if (inner.id >= 0)
+        fragments.push_back({inner.id, {}});
+      else
+        fragments.push_back({-1, std::string(slice(clean, inner.span)),
+                             outer.span.begin == 0 && inner.span.begin == 0});
+    }
   }
   return fragments;
 }

@@ -7,6 +7,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "capture/tokenizer/text_normalizer.h"
 #include "capture/tokenizer/unicode.h"
 
 namespace sinkscope {
@@ -21,14 +22,11 @@ struct AddedToken {
   bool special = false;
 };
 
-// Normalizations in order.
-using Normalizer = std::vector<NormalForm>;
-std::string normalize(std::string_view text, const Normalizer& normalizer);
-
 // A token found in the text, or (id -1) normalized text between tokens, never empty.
 struct Fragment {
   int id = -1;
   std::string text;
+  bool begins_text = false;  // nothing is in front of it
 };
 
 // Finds added tokens: first those of the raw text, leftmost-longest, then the others in the
@@ -36,7 +34,7 @@ struct Fragment {
 class AddedTokens {
  public:
   AddedTokens() = default;
-  AddedTokens(std::vector<AddedToken> tokens, Normalizer normalizer);
+  AddedTokens(std::vector<AddedToken> tokens, TextNormalizer normalizer);
 
   std::vector<Fragment> split(std::string_view text) const;
   const std::vector<AddedToken>& tokens() const { return tokens_; }
@@ -57,7 +55,7 @@ class AddedTokens {
                  std::int64_t& length) const;
 
   std::vector<AddedToken> tokens_;
-  Normalizer normalizer_;
+  TextNormalizer normalizer_;
   Index raw_, normalized_;
 };
 

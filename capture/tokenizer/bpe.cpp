@@ -27,15 +27,7 @@ BpeModel::BpeModel(const Vocabulary& vocabulary, const std::vector<Merge>& merge
                                                        : joined)));
     merges_.insert_or_assign(key(left_id, right_id), Ranked{rank++, joined_id});
   }
-  if (!options.byte_fallback) return;
-  for (int byte = 0; byte < 256; ++byte) {
-    const int id = vocabulary.find(fmt::format("<0x{:02X}>", byte));
-    if (id < 0) {
-      byte_ids_.clear();
-      return;
-    }
-    byte_ids_.push_back(id);
-  }
+  if (options.byte_fallback) byte_ids_ = all_byte_ids(vocabulary);
 }
 
 std::vector<Symbol> BpeModel::characters(std::string_view piece, std::int64_t& dropped) const {

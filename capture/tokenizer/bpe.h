@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "capture/tokenizer/merge.h"
+#include "capture/tokenizer/piece_model.h"
 #include "capture/tokenizer/vocabulary.h"
 
 namespace sinkscope {
@@ -21,7 +22,7 @@ struct BpeOptions {
 };
 
 // Byte pair encoding of single pieces: characters, then merges by rank, leftmost first.
-class BpeModel {
+class BpeModel : public PieceModel {
  public:
   using Merge = std::pair<std::string, std::string>;
 
@@ -29,9 +30,7 @@ class BpeModel {
   // result are no tokens.
   BpeModel(const Vocabulary& vocabulary, const std::vector<Merge>& merges, BpeOptions options);
 
-  // Appends the ids of one piece. Returns the number of characters that were dropped, because the
-  // vocabulary has neither them nor an unknown token.
-  std::int64_t encode(std::string_view piece, std::vector<int>& ids) const;
+  std::int64_t encode(std::string_view piece, std::vector<int>& ids) const override;
 
  private:
   struct Ranked {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include <fmt/format.h>
 
-#include <cmath>
+#include <algorithm>
+#include <limits>
 #include <optional>
 
 #include "capture/checkpoint/gguf_file.h"
@@ -127,41 +128,127 @@ std::vector<BpeModel::Merge> read_merges(const GgufFile& file) {
 std::unique_ptr<Tokenizer> open_bpe(const GgufFile& file, const TokenizerOptions& options) {
   std::string spelled;
   const SplitRule& rule = split_rule(file, options.pre_tokenizer, spelled);
-  BpeParts parts;
+  PipelineParts parts;
   parts.pieces = required_texts(file, "tokens");
   const int n = static_cast<int>(parts.pieces.size());
-  parts.merges = read_merges(file);
-  parts.options.ignore_merges = rule.ignore_merges;
+  BpeRules model{.merges = read_merges(file), .options = {}};
+  model.options.ignore_merges = rule.ignore_merges;
+  parts.model = std::move(model);
   parts.added = added_tokens(parts.pieces, token_types(file, n));
-  if (rule.nfc) parts.normalizer = {NormalForm::nfc};
+  if (rule.nfc) parts.normalizer.emplace_back(NormalForm::nfc);
+  parts.spelling = PieceSpelling::byte_level;
   parts.pre_tokenizer = make_pre_tokenizer(rule);
   TokenizerFacts facts =
       read_facts(file, fmt::format("gguf:gpt2/{}", spelled), n,
                  {.bos_id = -1, .eos_id = -1, .unk_id = -1, .add_bos = rule.add_bos});
-  return make_bpe_tokenizer(std::move(parts), std::move(facts));
+  return make_pipeline_tokenizer(std::move(parts), std::move(facts));
+}
+
+void require_no_choice(const TokenizerOptions& options, const char* kind) {
+  if (!options.pre_tokenizer.empty())
+    throw Error(ErrorKind::invalid_argument,
+                fmt::format("--pre-tokenizer: a vocabulary of kind {} has none", kind));
+}
+
+std::vector<float> read_scores(const GgufFile& file, int vocab_size) {
+  const auto* scores = file.numbers(key("scores"));
+  if (scores == nullptr || static_cast<int>(scores->size()) != vocab_size)
+    throw Error(ErrorKind::corrupt,
+                fmt::format("GGUF metadata: {} has {} entries for {} tokens", key("scores"),
+                            scores == nullptr ? 0 : scores->size(), vocab_size));
+  return {scores->begin(), scores->end()};
+}
+
+// Which pieces Unigram may cut and at what cost, as SentencePiece sees their types. What a user
+// defined is in the added tokens and cut before.
+UnigramPieces unigram_pieces(const std::vector<float>& scores,
+                             const std::vector<TokenType>& types) {
+  UnigramPieces rules;
+  rules.byte_fallback = true;
+  float lowest = std::numeric_limits<float>::max();
+  for (std::size_t i = 0; i < scores.size(); ++i) {
+    rules.scores.push_back(scores[i]);
+    rules.is_usable.push_back(types[i] == TokenType::normal);
+    if (types[i] == TokenType::normal) lowest = std::min(lowest, scores[i]);
+  }
+  rules.unknown_score = lowest - 10.0;
+  return rules;
+}
+
+std::string charsmap_bytes(const GgufFile& file) {
+  const auto* values = file.integers(key("precompiled_charsmap"));
+  std::string bytes;
+  if (values == nullptr) return bytes;
+  bytes.reserve(values->size());
+  for (const std::int64_t value : *values) bytes += static_cast<char>(value & 0xFF);
+  return bytes;
 }
 
 std::unique_ptr<Tokenizer> open_sentencepiece(const GgufFile& file,
                                               const TokenizerOptions& options) {
-  if (!options.pre_tokenizer.empty())
-    throw Error(ErrorKind::invalid_argument,
-                "--pre-tokenizer: a vocabulary of kind 'llama' (SentencePiece) has none");
+  require_no_choice(options, "'llama' (SentencePiece)");
   constexpr KindDefaults kLlama{.bos_id = 1, .eos_id = 2, .unk_id = 0, .add_bos = true};
   SentencePieceParts parts;
   parts.pieces = required_texts(file, "tokens");
   const int n = static_cast<int>(parts.pieces.size());
-  const auto* scores = file.numbers(key("scores"));
-  if (scores == nullptr || scores->size() != parts.pieces.size())
-    throw Error(ErrorKind::corrupt,
-                fmt::format("GGUF metadata: {} has {} entries for {} tokens", key("scores"),
-                            scores == nullptr ? 0 : scores->size(), n));
-  parts.scores.assign(scores->begin(), scores->end());
+  parts.scores = read_scores(file, n);
   parts.types = token_types(file, n);
   parts.added = added_tokens(parts.pieces, parts.types);
   parts.unk_id = token_id(file, "unknown_token_id", kLlama.unk_id, n);
   parts.add_space_prefix = file.boolean(key("add_space_prefix")).value_or(true);
   TokenizerFacts facts = read_facts(file, "gguf:llama", n, kLlama);
   return make_sentencepiece_tokenizer(std::move(parts), std::move(facts));
+}
+
+// WordPiece, its pieces as converters write them: "▁" in front of those that begin a word.
+std::unique_ptr<Tokenizer> open_word_piece(const GgufFile& file, const TokenizerOptions& options) {
+  require_no_choice(options, "'bert' (WordPiece)");
+  constexpr KindDefaults kBert{.bos_id = 101, .eos_id = -1, .unk_id = 100, .add_bos = true};
+  PipelineParts parts;
+  parts.pieces = required_texts(file, "tokens");
+  const int n = static_cast<int>(parts.pieces.size());
+  parts.added = added_tokens(parts.pieces, token_types(file, n));
+  // What llama.cpp does, whatever the model was trained with.
+  parts.normalizer.emplace_back(BertText{});
+  parts.pre_tokenizer = make_bert_pre_tokenizer();
+  parts.spelling = PieceSpelling::word_piece;
+  WordPieceOptions rules{.first_prefix = std::string(kSpaceMark), .inner_prefix = ""};
+  rules.unk_id = token_id(file, "unknown_token_id", kBert.unk_id, n);
+  parts.model = std::move(rules);
+  TokenizerFacts facts = read_facts(file, "gguf:bert", n, kBert);
+  const int cls = token_id(file, "cls_token_id", facts.bos_id, n);
+  const int sep = token_id(file, "seperator_token_id", 102, n);  // (sic)
+  facts.bos_id = cls;
+  facts.prefix.clear();
+  if (cls >= 0) facts.prefix = {cls};
+  facts.suffix.clear();
+  if (sep >= 0) facts.suffix = {sep};
+  return make_pipeline_tokenizer(std::move(parts), std::move(facts));
+}
+
+// Unigram with SentencePiece's normalizer.
+std::unique_ptr<Tokenizer> open_unigram(const GgufFile& file, const TokenizerOptions& options) {
+  require_no_choice(options, "'t5' (Unigram)");
+  constexpr KindDefaults kT5{.bos_id = -1, .eos_id = 1, .unk_id = 2, .add_bos = false};
+  PipelineParts parts;
+  parts.pieces = required_texts(file, "tokens");
+  const int n = static_cast<int>(parts.pieces.size());
+  const std::vector<TokenType> types = token_types(file, n);
+  UnigramPieces rules = unigram_pieces(read_scores(file, n), types);
+  rules.unk_id = token_id(file, "unknown_token_id", kT5.unk_id, n);
+  parts.model = std::move(rules);
+  parts.added = added_tokens(parts.pieces, types);
+  parts.has_byte_tokens = true;
+  parts.spelling = PieceSpelling::space_mark;
+  parts.normalizer.emplace_back(
+      std::make_shared<const SentencePieceNormalizer>(SentencePieceNormalizer{
+          Charsmap(charsmap_bytes(file)), file.boolean(key("add_space_prefix")).value_or(true),
+          file.boolean(key("remove_extra_whitespaces")).value_or(false)}));
+  TokenizerFacts facts = read_facts(file, "gguf:t5", n, kT5);
+  if (!file.boolean(key("add_eos_token")) && !facts.special_ids.empty() &&
+      facts.special_ids.front() >= 0)
+    facts.suffix = {facts.special_ids.front()};
+  return make_pipeline_tokenizer(std::move(parts), std::move(facts));
 }
 
 }  // namespace
@@ -174,10 +261,12 @@ std::unique_ptr<Tokenizer> open_gguf_tokenizer(const GgufFile& file,
                 fmt::format("the GGUF file holds no tokenizer ({} is missing)", key("model")));
   if (*model == "gpt2") return open_bpe(file, options);
   if (*model == "llama") return open_sentencepiece(file, options);
-  const char* kind = *model == "bert" ? " (WordPiece)" : *model == "t5" ? " (Unigram)" : "";
+  if (*model == "bert") return open_word_piece(file, options);
+  if (*model == "t5") return open_unigram(file, options);
   throw Error(ErrorKind::unsupported,
-              fmt::format("GGUF metadata: {} is '{}'{}, expected gpt2 or llama; feed token ids",
-                          key("model"), printable(*model), kind));
+              fmt::format("GGUF metadata: {} is '{}', expected gpt2, llama, bert or t5; feed token "
+                          "ids",
+                          key("model"), printable(*model)));
 }
 
 }  // namespace sinkscope

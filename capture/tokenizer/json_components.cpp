@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "capture/checkpoint/printable.h"
+#include "capture/tokenizer/base64.h"
 #include "core/error.h"
 
 namespace sinkscope {
@@ -13,17 +14,19 @@ namespace {
 
 using Json = nlohmann::json;
 
+// Sequences inside sequences, as deep as anybody has a use for.
+constexpr int kMaxDepth = 16;
+
+void check_depth(int depth) {
+  if (depth >= kMaxDepth)
+    throw Error(ErrorKind::corrupt,
+                fmt::format("tokenizer.json: Sequence inside Sequence, {} deep", depth + 1));
+}
+
 [[noreturn]] void refuse(const char* component, const std::string& type) {
-  const bool is_sentencepiece =
-      type == "Prepend" || type == "Replace" || type == "Metaspace" || type == "Precompiled";
-  const bool is_wordpiece =
-      type == "BertNormalizer" || type == "BertPreTokenizer" || type == "BertProcessing";
   throw Error(ErrorKind::unsupported,
-              fmt::format("tokenizer.json: {} {} is not supported{}; feed token ids", component,
-                          printable(type),
-                          is_sentencepiece ? " (a SentencePiece-style vocabulary)"
-                          : is_wordpiece   ? " (a WordPiece vocabulary)"
-                                           : ""));
+              fmt::format("tokenizer.json: {} {} is not supported; feed token ids", component,
+                          printable(type)));
 }
 
 SplitBehavior read_behavior(const std::string& name) {
@@ -35,22 +38,62 @@ SplitBehavior read_behavior(const std::string& name) {
   refuse("split behavior", name);
 }
 
-void read_normalizer_into(const Json& component, Normalizer& forms) {
+// A pattern: {"String": …} or {"Regex": …}.
+Regex read_pattern(const Json& pattern) {
+  const bool is_regex = pattern.contains("Regex");
+  return Regex(pattern.at(is_regex ? "Regex" : "String").get<std::string>(),
+               is_regex ? Regex::Syntax::pattern : Regex::Syntax::literal);
+}
+
+// A flag that is true, false or null (then `otherwise`).
+bool flag_or(const Json& component, const char* name, bool otherwise) {
+  return component.contains(name) && !component[name].is_null() ? component[name].get<bool>()
+                                                                : otherwise;
+}
+
+BertText read_bert(const Json& component) {
+  BertText step;
+  step.clean_text = flag_or(component, "clean_text", true);
+  step.handle_chinese_chars = flag_or(component, "handle_chinese_chars", true);
+  step.lowercase = flag_or(component, "lowercase", true);
+  step.strip_accents = flag_or(component, "strip_accents", step.lowercase);
+  return step;
+}
+
+PrecompiledText read_precompiled(const Json& component) {
+  return {std::make_shared<const Charsmap>(
+      from_base64(component.at("precompiled_charsmap").get<std::string>()))};
+}
+
+NormalizerStep read_step(const std::string& type, const Json& component) {
+  if (type == "NFC") return NormalForm::nfc;
+  if (type == "NFD") return NormalForm::nfd;
+  if (type == "NFKC") return NormalForm::nfkc;
+  if (type == "NFKD") return NormalForm::nfkd;
+  if (type == "Lowercase") return Lowercase{};
+  if (type == "StripAccents") return StripAccents{};
+  if (type == "Nmt") return NmtText{};
+  if (type == "BertNormalizer") return read_bert(component);
+  if (type == "Precompiled") return read_precompiled(component);
+  if (type == "Prepend") return PrependText{component.at("prepend").get<std::string>()};
+  if (type == "Strip")
+    return StripSpace{flag_or(component, "strip_left", true),
+                      flag_or(component, "strip_right", true)};
+  if (type == "Replace")
+    return ReplaceText{std::make_shared<const Regex>(read_pattern(component.at("pattern"))),
+                       component.at("content").get<std::string>()};
+  refuse("normalizer", type);
+}
+
+void read_normalizer_into(const Json& component, TextNormalizer& steps, int depth) {
   if (component.is_null()) return;
   const auto type = component.at("type").get<std::string>();
-  if (type == "Sequence") {
-    for (const Json& part : component.at("normalizers")) read_normalizer_into(part, forms);
-  } else if (type == "NFC") {
-    forms.push_back(NormalForm::nfc);
-  } else if (type == "NFD") {
-    forms.push_back(NormalForm::nfd);
-  } else if (type == "NFKC") {
-    forms.push_back(NormalForm::nfkc);
-  } else if (type == "NFKD") {
-    forms.push_back(NormalForm::nfkd);
-  } else {
-    refuse("normalizer", type);
+  if (type != "Sequence") {
+    steps.push_back(read_step(type, component));
+    return;
   }
+  check_depth(depth);
+  for (const Json& part : component.at("normalizers")) read_normalizer_into(part, steps, depth + 1);
 }
 
 // Stages spelled so that equal ways to cut text are equal strings.
@@ -60,21 +103,45 @@ std::string signature(const SplitRule& rule) {
       rule.pattern != nullptr ? fmt::format("isolate {};bytes;", rule.pattern) : "gpt2 bytes;");
 }
 
+MetaspaceStage read_metaspace(const Json& component) {
+  MetaspaceStage stage;
+  stage.mark = component.value("replacement", stage.mark);
+  if (stage.mark.empty())
+    throw Error(ErrorKind::corrupt, "tokenizer.json: Metaspace without a mark");
+  const auto scheme = component.value(
+      "prepend_scheme",
+      std::string(flag_or(component, "add_prefix_space", true) ? "always" : "never"));
+  if (scheme == "first")
+    stage.prepend = MetaspaceStage::Prepend::first;
+  else if (scheme == "never")
+    stage.prepend = MetaspaceStage::Prepend::never;
+  else if (scheme != "always")
+    refuse("prepend_scheme", scheme);
+  stage.split = flag_or(component, "split", true);
+  return stage;
+}
+
+// What the package takes for words, and for what lies between them and white space.
+constexpr const char* kWords = R"([\p{Alphabetic}\p{M}\p{Nd}\p{Pc}\x{200C}\x{200D}]+|)"
+                               R"([^\p{Alphabetic}\p{M}\p{Nd}\p{Pc}\s\x{200C}\x{200D}]+)";
+
 class PreTokenizerReader {
  public:
-  void read(const Json& component) {
+  void read(const Json& component, int depth = 0) {
     if (component.is_null()) return;
     const auto type = component.at("type").get<std::string>();
-    if (type == "Sequence")
-      for (const Json& part : component.at("pretokenizers")) read(part);
-    else if (type == "ByteLevel")
+    if (type == "Sequence") {
+      check_depth(depth);
+      for (const Json& part : component.at("pretokenizers")) read(part, depth + 1);
+    } else if (type == "ByteLevel") {
       byte_level(component);
-    else if (type == "Split")
+    } else if (type == "Split") {
       split(component);
-    else if (type == "Digits")
+    } else if (type == "Digits") {
       digits(component);
-    else
-      refuse("pre-tokenizer", type);
+    } else {
+      other(type, component);
+    }
   }
 
   PreTokenizerRead take() {
@@ -93,6 +160,30 @@ class PreTokenizerReader {
     made_.add(stage);
   }
 
+  void other(const std::string& type, const Json& component) {
+    signature_ += "other;";
+    if (type == "Metaspace") {
+      made_.add(read_metaspace(component));
+    } else if (type == "Whitespace") {
+      made_.add(SplitStage{Regex(kWords), SplitBehavior::removed, true});
+    } else if (type == "WhitespaceSplit") {
+      made_.add(SplitStage{Regex(R"(\s)"), SplitBehavior::removed, false});
+    } else if (type == "Punctuation") {
+      made_.add(SplitStage{Regex(punctuation_pattern()),
+                           read_behavior(component.value("behavior", std::string("Isolated"))),
+                           false});
+    } else if (type == "BertPreTokenizer") {
+      made_.add(SplitStage{Regex(R"(\s)"), SplitBehavior::removed, false});
+      made_.add(SplitStage{Regex(punctuation_pattern()), SplitBehavior::isolated, false});
+    } else if (type == "CharDelimiterSplit") {
+      made_.add(
+          SplitStage{Regex(component.at("delimiter").get<std::string>(), Regex::Syntax::literal),
+                     SplitBehavior::removed, false});
+    } else {
+      refuse("pre-tokenizer", type);
+    }
+  }
+
   void split(const Json& component) {
     const Json& pattern = component.at("pattern");
     const bool is_regex = pattern.contains("Regex");
@@ -101,8 +192,7 @@ class PreTokenizerReader {
     const bool invert = component.value("invert", false);
     signature_ +=
         is_regex && behavior == "Isolated" && !invert ? fmt::format("isolate {};", text) : "other;";
-    made_.add(SplitStage{Regex(text, is_regex ? Regex::Syntax::pattern : Regex::Syntax::literal),
-                         read_behavior(behavior), invert});
+    made_.add(SplitStage{read_pattern(pattern), read_behavior(behavior), invert});
   }
 
   void digits(const Json& component) {
@@ -131,24 +221,36 @@ void read_template(const Json& component, PostProcessorRead& result) {
   }
 }
 
-void read_post_processor_into(const Json& component, PostProcessorRead& result) {
+// "cls": [token, id] before and "sep": [token, id] behind the text.
+void read_cls_sep(const Json& component, PostProcessorRead& result) {
+  result.has_template = true;
+  result.prefix.push_back(component.at("cls").at(1).get<int>());
+  result.suffix.push_back(component.at("sep").at(1).get<int>());
+}
+
+void read_post_processor_into(const Json& component, PostProcessorRead& result, int depth) {
   if (component.is_null()) return;
   const auto type = component.at("type").get<std::string>();
   if (type == "ByteLevel") return;  // moves offsets only
-  if (type == "Sequence")
-    for (const Json& part : component.at("processors")) read_post_processor_into(part, result);
-  else if (type == "TemplateProcessing")
+  if (type == "Sequence") {
+    check_depth(depth);
+    for (const Json& part : component.at("processors"))
+      read_post_processor_into(part, result, depth + 1);
+  } else if (type == "TemplateProcessing") {
     read_template(component, result);
-  else
+  } else if (type == "BertProcessing" || type == "RobertaProcessing") {
+    read_cls_sep(component, result);
+  } else {
     refuse("post-processor", type);
+  }
 }
 
 }  // namespace
 
-Normalizer read_normalizer(const Json& component) {
-  Normalizer forms;
-  read_normalizer_into(component, forms);
-  return forms;
+TextNormalizer read_normalizer(const Json& component) {
+  TextNormalizer steps;
+  read_normalizer_into(component, steps, 0);
+  return steps;
 }
 
 PreTokenizerRead read_pre_tokenizer(const Json& component) {
@@ -159,7 +261,7 @@ PreTokenizerRead read_pre_tokenizer(const Json& component) {
 
 PostProcessorRead read_post_processor(const Json& component) {
   PostProcessorRead result;
-  read_post_processor_into(component, result);
+  read_post_processor_into(component, result, 0);
   return result;
 }
 

@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #pragma once
 
+#include <filesystem>
+#include <memory>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
 #include "capture/tokenizer/added_tokens.h"
 #include "capture/tokenizer/pre_tokenizer.h"
+#include "capture/tokenizer/text_normalizer.h"
+#include "capture/tokenizer/tokenizer.h"
 
 namespace sinkscope {
 
@@ -14,7 +18,7 @@ namespace sinkscope {
 // Error{unsupported} by its name; JSON of another shape than expected throws
 // nlohmann::json::exception.
 
-Normalizer read_normalizer(const nlohmann::json& component);
+TextNormalizer read_normalizer(const nlohmann::json& component);
 
 struct PreTokenizerRead {
   PreTokenizer pre_tokenizer;
@@ -30,5 +34,19 @@ struct PostProcessorRead {
 PostProcessorRead read_post_processor(const nlohmann::json& component);
 
 std::vector<AddedToken> read_added_tokens(const nlohmann::json& list);
+
+// A special token of tokenizer_config.json: a string or {"content": …}; "" where there is none.
+std::string json_token(const nlohmann::json& config, const char* name);
+// Whether the object has that key and it says true.
+bool json_flag(const nlohmann::json& object, const char* name);
+
+// tokenizer_config.json in the folder; an empty object where there is none. Throws as
+// parse_json_file, and Error{corrupt} where it is no object.
+nlohmann::json read_tokenizer_config(const std::filesystem::path& folder);
+
+// The tokenizer a parsed tokenizer.json describes. Throws Error: corrupt, unsupported.
+std::unique_ptr<Tokenizer> read_json_tokenizer(const nlohmann::json& json,
+                                               const nlohmann::json& config,
+                                               const std::string& where);
 
 }  // namespace sinkscope

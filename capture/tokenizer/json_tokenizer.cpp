@@ -3,10 +3,10 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "capture/checkpoint/printable.h"
+#include "capture/checkpoint/text_file.h"
 #include "capture/tokenizer/json_components.h"
 #include "capture/tokenizer/vocab_tokenizer.h"
 #include "core/error.h"
@@ -20,16 +20,8 @@ using Json = nlohmann::json;
 // Largest believable id: a stranger's number must not make a table of gigabytes.
 constexpr int kMaxId = 1 << 24;
 
-Json parse_file(const fs::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) throw Error(ErrorKind::not_found, fmt::format("cannot open '{}'", path.string()));
-  try {
-    return Json::parse(file);
-  } catch (const Json::exception& e) {
-    throw Error(ErrorKind::corrupt,
-                fmt::format("'{}' is not JSON: {}", path.string(), printable(e.what())));
-  }
-}
+// How much less likely an unknown character is than the rarest piece (SentencePiece's number).
+constexpr double kUnknownPenalty = 10;
 
 void check_id(int id, const std::string& piece) {
   if (id < 0 || id >= kMaxId)
@@ -72,13 +64,7 @@ std::vector<BpeModel::Merge> read_merges(const Json& list) {
   return merges;
 }
 
-void require_plain_bpe(const Json& model) {
-  const auto type = model.value("type", model.contains("merges") ? "BPE" : "without a type");
-  if (type != "BPE")
-    throw Error(ErrorKind::unsupported,
-                fmt::format("tokenizer.json: model {} is not supported, expected BPE; feed token "
-                            "ids",
-                            printable(type)));
+void require_no_affixes(const Json& model) {
   for (const char* affix : {"continuing_subword_prefix", "end_of_word_suffix"})
     if (model.contains(affix) && model[affix].is_string() &&
         !model[affix].get<std::string>().empty())
@@ -87,16 +73,13 @@ void require_plain_bpe(const Json& model) {
           fmt::format("tokenizer.json: BPE with {} is not supported; feed token ids", affix));
 }
 
-bool flag(const Json& object, const char* name) {
-  return object.contains(name) && object[name].is_boolean() && object[name].get<bool>();
-}
-
-// A special token of tokenizer_config.json: a string or {"content": …}; "" where there is none.
-std::string config_token(const Json& config, const char* name) {
-  if (!config.contains(name)) return {};
-  const Json& value = config[name];
-  if (value.is_string()) return value.get<std::string>();
-  return value.is_object() ? value.value("content", "") : "";
+// What the file says, or what its shape says where it is silent.
+std::string model_type(const Json& model) {
+  if (model.contains("type") && !model["type"].is_null()) return model["type"].get<std::string>();
+  if (model.contains("merges")) return "BPE";
+  if (model.contains("vocab") && model["vocab"].is_array()) return "Unigram";
+  if (model.contains("continuing_subword_prefix")) return "WordPiece";
+  return "without a type";
 }
 
 class JsonReader {
@@ -105,17 +88,27 @@ class JsonReader {
 
   std::unique_ptr<Tokenizer> read() {
     const Json& model = json_.at("model");
-    require_plain_bpe(model);
+    const std::string type = model_type(model);
     parts_.normalizer = read_normalizer(component("normalizer"));
     PreTokenizerRead cut = read_pre_tokenizer(component("pre_tokenizer"));
     parts_.pre_tokenizer = std::move(cut.pre_tokenizer);
-    parts_.pieces = read_vocabulary(model.at("vocab"));
-    parts_.merges = read_merges(model.at("merges"));
-    facts_.name = fmt::format("tokenizer.json:bpe/{}", cut.family);
+    spelling();
+    if (type == "BPE")
+      bpe(model, cut.family);
+    else if (type == "Unigram")
+      unigram(model);
+    else if (type == "WordPiece")
+      word_piece(model);
+    else if (type == "WordLevel")
+      word_level(model);
+    else
+      throw Error(ErrorKind::unsupported,
+                  fmt::format("tokenizer.json: model {} is not supported, expected BPE, Unigram, "
+                              "WordPiece or WordLevel; feed token ids",
+                              printable(type)));
     added();
-    options(model);
     surroundings();
-    return make_bpe_tokenizer(std::move(parts_), std::move(facts_));
+    return make_pipeline_tokenizer(std::move(parts_), std::move(facts_));
   }
 
  private:
@@ -155,24 +148,89 @@ class JsonReader {
     }
   }
 
-  void options(const Json& model) {
-    parts_.options.ignore_merges = flag(model, "ignore_merges");
-    parts_.options.byte_fallback = flag(model, "byte_fallback");
-    parts_.options.fuse_unk = flag(model, "fuse_unk");
-    const std::string unknown = config_token(model, "unk_token");
-    if (unknown.empty()) return;
-    parts_.options.unk_id = model_id(unknown);
-    if (parts_.options.unk_id < 0)
+  // How pieces spell spaces: the alphabet of bytes, or the mark that a space becomes.
+  void spelling() {
+    constexpr std::string_view kProbe = "a b";
+    const std::string probed = normalize(kProbe, parts_.normalizer);
+    if (parts_.pre_tokenizer.is_byte_level()) {
+      parts_.spelling = PieceSpelling::byte_level;
+    } else if (const std::string mark = parts_.pre_tokenizer.space_mark(); !mark.empty()) {
+      parts_.spelling = PieceSpelling::space_mark;
+      parts_.space_mark = mark;
+    } else if (probed.find(kSpaceMark) != std::string::npos) {
+      parts_.spelling = PieceSpelling::space_mark;
+    }
+  }
+
+  void bpe(const Json& model, const std::string& family) {
+    require_no_affixes(model);
+    parts_.pieces = read_vocabulary(model.at("vocab"));
+    BpeRules rules{.merges = read_merges(model.at("merges")), .options = {}};
+    rules.options.ignore_merges = json_flag(model, "ignore_merges");
+    rules.options.byte_fallback = json_flag(model, "byte_fallback");
+    rules.options.fuse_unk = json_flag(model, "fuse_unk");
+    rules.options.unk_id = unk_id(model);
+    parts_.has_byte_tokens = rules.options.byte_fallback;
+    parts_.model = std::move(rules);
+    const bool is_sentencepiece = parts_.spelling == PieceSpelling::space_mark;
+    facts_.name = fmt::format("tokenizer.json:bpe/{}", is_sentencepiece ? "sentencepiece" : family);
+  }
+
+  void unigram(const Json& model) {
+    UnigramPieces rules;
+    double lowest = 0;
+    for (const Json& entry : model.at("vocab")) {
+      parts_.pieces.push_back(entry.at(0).get<std::string>());
+      rules.scores.push_back(entry.at(1).get<double>());
+      lowest = rules.scores.size() == 1 ? rules.scores[0] : std::min(lowest, rules.scores.back());
+    }
+    check_id(static_cast<int>(parts_.pieces.size()) - 1, "the last token");
+    rules.unknown_score = lowest - kUnknownPenalty;
+    rules.byte_fallback = json_flag(model, "byte_fallback");
+    if (model.contains("unk_id") && !model["unk_id"].is_null()) {
+      rules.unk_id = model["unk_id"].get<int>();
+      if (rules.unk_id < 0 || rules.unk_id >= static_cast<int>(parts_.pieces.size()))
+        throw Error(ErrorKind::corrupt, fmt::format("tokenizer.json: unk_id is {}, of {} tokens",
+                                                    rules.unk_id, parts_.pieces.size()));
+    }
+    parts_.has_byte_tokens = rules.byte_fallback;
+    parts_.model = std::move(rules);
+    facts_.name = "tokenizer.json:unigram";
+  }
+
+  void word_piece(const Json& model) {
+    parts_.pieces = read_vocabulary(model.at("vocab"));
+    WordPieceOptions rules;
+    rules.inner_prefix = model.value("continuing_subword_prefix", rules.inner_prefix);
+    rules.max_characters = model.value("max_input_chars_per_word", rules.max_characters);
+    rules.unk_id = unk_id(model);
+    parts_.model = std::move(rules);
+    parts_.spelling = PieceSpelling::word_piece;
+    facts_.name = "tokenizer.json:wordpiece";
+  }
+
+  void word_level(const Json& model) {
+    parts_.pieces = read_vocabulary(model.at("vocab"));
+    parts_.model = WordLevelRules{unk_id(model)};
+    facts_.name = "tokenizer.json:wordlevel";
+  }
+
+  int unk_id(const Json& model) const {
+    const std::string unknown = json_token(model, "unk_token");
+    if (unknown.empty()) return -1;
+    const int id = model_id(unknown);
+    if (id < 0)
       throw Error(ErrorKind::corrupt,
                   fmt::format("tokenizer.json: unk_token '{}' is not in the vocabulary",
                               printable(unknown)));
+    return id;
   }
 
   // BOS and EOS: a template decides; without one, tokenizer_config.json's flags.
   void surroundings() {
     const PostProcessorRead post = read_post_processor(component("post_processor"));
-    const std::string bos = config_token(config_, "bos_token");
-    const std::string eos = config_token(config_, "eos_token");
+    const std::string bos = json_token(config_, "bos_token");
+    const std::string eos = json_token(config_, "eos_token");
     const int eos_id = eos.empty() ? -1 : token_id(eos);
     facts_.bos_id = bos.empty() ? -1 : token_id(bos);
     facts_.prefix = post.prefix;
@@ -181,10 +239,10 @@ class JsonReader {
       for (const int id : *ids) check_id(id, "a token of the template");
     facts_.special_ids = {eos_id};
     if (facts_.bos_id < 0 && !post.prefix.empty()) facts_.bos_id = post.prefix.front();
-    const bool asks = flag(config_, "add_bos_token");
+    const bool asks = json_flag(config_, "add_bos_token");
     if (!post.has_template) {
       if (asks && facts_.bos_id >= 0) facts_.prefix = {facts_.bos_id};
-      if (flag(config_, "add_eos_token") && eos_id >= 0) facts_.suffix = {eos_id};
+      if (json_flag(config_, "add_eos_token") && eos_id >= 0) facts_.suffix = {eos_id};
     } else if (config_.contains("add_bos_token") && facts_.bos_id >= 0) {
       const bool adds =
           std::find(post.prefix.begin(), post.prefix.end(), facts_.bos_id) != post.prefix.end();
@@ -198,22 +256,45 @@ class JsonReader {
 
   const Json& json_;
   const Json& config_;
-  BpeParts parts_;
+  PipelineParts parts_;
   TokenizerFacts facts_;
 };
 
 }  // namespace
 
-std::unique_ptr<Tokenizer> open_json_tokenizer(const std::string& json_path) {
-  const Json json = parse_file(json_path);
-  const fs::path config_path = fs::path(json_path).parent_path() / "tokenizer_config.json";
-  const Json config = fs::exists(config_path) ? parse_file(config_path) : Json::object();
+bool json_flag(const Json& object, const char* name) {
+  return object.contains(name) && object[name].is_boolean() && object[name].get<bool>();
+}
+
+std::string json_token(const Json& config, const char* name) {
+  if (!config.contains(name)) return {};
+  const Json& value = config[name];
+  if (value.is_string()) return value.get<std::string>();
+  return value.is_object() ? value.value("content", "") : "";
+}
+
+std::unique_ptr<Tokenizer> read_json_tokenizer(const Json& json, const Json& config,
+                                               const std::string& where) {
   try {
     return JsonReader(json, config).read();
   } catch (const Json::exception& e) {
-    throw Error(ErrorKind::corrupt, fmt::format("'{}' is no tokenizer.json as expected: {}",
-                                                json_path, printable(e.what())));
+    throw Error(ErrorKind::corrupt, fmt::format("'{}' is no tokenizer.json as expected: {}", where,
+                                                printable(e.what())));
   }
+}
+
+Json read_tokenizer_config(const fs::path& folder) {
+  const fs::path path = folder / "tokenizer_config.json";
+  if (!fs::exists(path)) return Json::object();
+  Json config = parse_json_file(path.string());
+  if (!config.is_object())
+    throw Error(ErrorKind::corrupt, fmt::format("{}: expected an object", path.string()));
+  return config;
+}
+
+std::unique_ptr<Tokenizer> open_json_tokenizer(const std::string& json_path) {
+  const Json config = read_tokenizer_config(fs::path(json_path).parent_path());
+  return read_json_tokenizer(parse_json_file(json_path), config, json_path);
 }
 
 }  // namespace sinkscope

@@ -66,16 +66,42 @@ void apply(SplitBehavior behavior, std::vector<Stretch>& all) {
   }
 }
 
+// Rebuilds the text from its pieces: `spell(out, piece)` appends one of them.
+template <class Spell>
+void rebuild(Pieces& pieces, const Spell& spell) {
+  Pieces made;
+  made.text.reserve(pieces.text.size());
+  for (const Span& piece : pieces.spans) {
+    const auto begin = static_cast<std::int64_t>(made.text.size());
+    spell(made.text, slice(pieces.text, piece));
+    made.spans.push_back({begin, static_cast<std::int64_t>(made.text.size())});
+  }
+  pieces = std::move(made);
+}
+
+// The piece cut before every mark.
+void cut_before(std::string_view mark, std::string_view text, Span piece, std::vector<Span>& cut) {
+  for (std::int64_t begin = piece.begin; begin < piece.end;) {
+    const std::size_t next = slice(text, {begin, piece.end}).find(mark, 1);
+    const std::int64_t end =
+        next == std::string_view::npos ? piece.end : begin + static_cast<std::int64_t>(next);
+    cut.push_back({begin, end});
+    begin = end;
+  }
+}
+
 }  // namespace
 
-Pieces PreTokenizer::run(std::string_view text) const {
+Pieces PreTokenizer::run(std::string_view text, Place place) const {
   Pieces pieces{std::string(text), {}};
   if (!text.empty()) pieces.spans.push_back({0, static_cast<std::int64_t>(text.size())});
   for (const Stage& stage : stages_) {
     if (const auto* s = std::get_if<SplitStage>(&stage))
       split(pieces, s->delimiter, s->behavior, s->invert);
+    else if (const auto* b = std::get_if<ByteLevelStage>(&stage))
+      byte_level(pieces, *b);
     else
-      byte_level(pieces, std::get<ByteLevelStage>(stage));
+      metaspace(pieces, std::get<MetaspaceStage>(stage), place);
   }
   return pieces;
 }
@@ -84,6 +110,12 @@ bool PreTokenizer::is_byte_level() const {
   return std::any_of(stages_.begin(), stages_.end(), [](const Stage& stage) {
     return std::holds_alternative<ByteLevelStage>(stage);
   });
+}
+
+std::string PreTokenizer::space_mark() const {
+  for (const Stage& stage : stages_)
+    if (const auto* m = std::get_if<MetaspaceStage>(&stage)) return m->mark;
+  return {};
 }
 
 void PreTokenizer::split(Pieces& pieces, const Regex& delimiter, SplitBehavior behavior,
@@ -101,24 +133,35 @@ void PreTokenizer::split(Pieces& pieces, const Regex& delimiter, SplitBehavior b
 }
 
 void PreTokenizer::byte_level(Pieces& pieces, const ByteLevelStage& stage) const {
-  // Rebuilds the text from its pieces: `spell` appends one piece.
-  const auto rebuild = [&pieces](const auto& spell) {
-    Pieces made;
-    made.text.reserve(pieces.text.size());
-    for (const Span& piece : pieces.spans) {
-      const auto begin = static_cast<std::int64_t>(made.text.size());
-      spell(made.text, slice(pieces.text, piece));
-      made.spans.push_back({begin, static_cast<std::int64_t>(made.text.size())});
-    }
-    pieces = std::move(made);
-  };
   if (stage.add_prefix_space)
-    rebuild([](std::string& out, std::string_view piece) {
+    rebuild(pieces, [](std::string& out, std::string_view piece) {
       if (!piece.starts_with(' ')) out += ' ';
       out += piece;
     });
   if (stage.use_regex) split(pieces, gpt2_, SplitBehavior::isolated, false);
-  rebuild([](std::string& out, std::string_view piece) { append_byte_level(out, piece); });
+  rebuild(pieces, [](std::string& out, std::string_view piece) { append_byte_level(out, piece); });
+}
+
+void PreTokenizer::metaspace(Pieces& pieces, const MetaspaceStage& stage, Place place) {
+  bool is_first = place == Place::begin;
+  rebuild(pieces, [&](std::string& out, std::string_view piece) {
+    const std::size_t begin = out.size();
+    for (const char c : piece) {
+      if (c == ' ')
+        out += stage.mark;
+      else
+        out += c;
+    }
+    const bool wants_mark = stage.prepend == MetaspaceStage::Prepend::always ||
+                            (stage.prepend == MetaspaceStage::Prepend::first && is_first);
+    if (wants_mark && !std::string_view(out).substr(begin).starts_with(stage.mark))
+      out.insert(begin, stage.mark);
+    is_first = false;
+  });
+  if (!stage.split) return;
+  std::vector<Span> cut;
+  for (const Span& piece : pieces.spans) cut_before(stage.mark, pieces.text, piece, cut);
+  pieces.spans = std::move(cut);
 }
 
 }  // namespace sinkscope

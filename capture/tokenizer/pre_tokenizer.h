@@ -32,27 +32,45 @@ struct ByteLevelStage {
   bool use_regex = true;
 };
 
+// SentencePiece's way in tokenizer.json: spaces become `mark`, one more is put in front of a piece
+// that begins without one, and words are cut before it.
+struct MetaspaceStage {
+  enum class Prepend { always, first, never };  // first: only where nothing is in front
+  std::string mark = "\xE2\x96\x81";            // ▁
+  Prepend prepend = Prepend::always;
+  bool split = true;
+};
+
 // A row of stages, each cutting the pieces of the one before. Const members are thread-safe.
 class PreTokenizer {
  public:
-  using Stage = std::variant<SplitStage, ByteLevelStage>;
+  using Stage = std::variant<SplitStage, ByteLevelStage, MetaspaceStage>;
 
   PreTokenizer() : gpt2_(gpt2_pattern()) {}
   void add(Stage stage) { stages_.push_back(std::move(stage)); }
 
-  Pieces run(std::string_view text) const;
-  // Whether pieces come out in the ByteLevel alphabet.
+  // `place`: whether anything is in front of the text.
+  enum class Place { begin, middle };
+  Pieces run(std::string_view text, Place place = Place::begin) const;
+  // Whether pieces come out in the ByteLevel alphabet, or with spaces as marks ("" = they do not).
   bool is_byte_level() const;
+  std::string space_mark() const;
 
   static const char* gpt2_pattern();
 
  private:
   void split(Pieces& pieces, const Regex& delimiter, SplitBehavior behavior, bool invert) const;
   void byte_level(Pieces& pieces, const ByteLevelStage& stage) const;
+  static void metaspace(Pieces& pieces, const MetaspaceStage& stage, Place place);
 
   Regex gpt2_;
   std::vector<Stage> stages_;
 };
+
+// White space removed, every punctuation mark alone (BERT).
+PreTokenizer make_bert_pre_tokenizer();
+// ASCII punctuation and symbols, and \p{P}.
+const char* punctuation_pattern();
 
 // How GGUF's tokenizer.ggml.pre and tokenizer.json's families cut text.
 struct SplitRule {

@@ -13,12 +13,6 @@
 namespace sinkscope {
 namespace {
 
-int hex_digit(char c) {
-  if (c >= '0' && c <= '9') return c - '0';
-  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-  return -1;
-}
-
 // Where words begin: at a "▁" that follows another character. From byte `from` on; -1 = nowhere.
 std::int64_t next_word(std::string_view text, std::int64_t from) {
   while (true) {
@@ -30,12 +24,6 @@ std::int64_t next_word(std::string_view text, std::int64_t from) {
 }
 
 }  // namespace
-
-int byte_of_piece(std::string_view piece) {
-  if (piece.size() != 6 || piece.substr(0, 3) != "<0x" || piece[5] != '>') return -1;
-  const int high = hex_digit(piece[3]), low = hex_digit(piece[4]);
-  return high < 0 || low < 0 ? -1 : high * 16 + low;
-}
 
 SentencePieceBpe::SentencePieceBpe(const Vocabulary& vocabulary, std::vector<float> scores,
                                    std::vector<TokenType> types, int unk_id)

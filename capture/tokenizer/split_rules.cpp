@@ -25,6 +25,15 @@ constexpr const char* kO200k =
 
 }  // namespace
 
+const char* punctuation_pattern() { return R"([!-/:-@\[-`{-~\p{P}])"; }
+
+PreTokenizer make_bert_pre_tokenizer() {
+  PreTokenizer made;
+  made.add(SplitStage{Regex(R"(\s)"), SplitBehavior::removed, false});
+  made.add(SplitStage{Regex(punctuation_pattern()), SplitBehavior::isolated, false});
+  return made;
+}
+
 const char* PreTokenizer::gpt2_pattern() { return kGpt2; }
 
 const std::vector<SplitRule>& split_rules() {

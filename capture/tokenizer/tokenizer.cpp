@@ -100,14 +100,22 @@ std::unique_ptr<Tokenizer> open_tokenizer(const ModelFiles& model,
                   "--pre-tokenizer is for GGUF files; tokenizer.json says how it cuts text");
     return open_json_tokenizer(json.string());
   }
-  for (const char* other : {"tokenizer.model", "vocab.json", "vocab.txt", "tiktoken.model"})
+  const fs::path sentencepiece = folder / "tokenizer.model";
+  if (fs::exists(sentencepiece)) {
+    if (!options.pre_tokenizer.empty())
+      throw Error(ErrorKind::invalid_argument,
+                  "--pre-tokenizer is for GGUF files; tokenizer.model cuts text its own way");
+    return open_sentencepiece_tokenizer(sentencepiece.string());
+  }
+  for (const char* other : {"vocab.json", "vocab.txt", "tiktoken.model"})
     if (fs::exists(folder / other))
       throw Error(ErrorKind::unsupported,
                   fmt::format("'{}' holds {} and no tokenizer.json; feed token ids, or save the "
                               "tokenizer once with save_pretrained",
                               folder.string(), other));
-  throw Error(ErrorKind::not_found,
-              fmt::format("'{}' holds no tokenizer (tokenizer.json)", folder.string()));
+  throw Error(
+      ErrorKind::not_found,
+      fmt::format("'{}' holds no tokenizer (tokenizer.json, tokenizer.model)", folder.string()));
 }
 
 }  // namespace sinkscope

@@ -44,6 +44,8 @@ class Tokenizer {
   // The bytes the token stands for; may be part of a character.
   virtual std::string bytes(int id) const = 0;
   virtual bool is_special(int id) const = 0;
+  // The id of the token that is cut out of the text where it reads `content`; -1 = there is none.
+  virtual int added_id(std::string_view content) const = 0;
 
   // One readable label per id: the decoded text where it is whole; spaces, newlines and tabs made
   // visible (· ↵ ⇥); a part of a character as ⟨E6 88⟩. Special tokens as they are spelled. Always
@@ -57,7 +59,7 @@ struct TokenizerOptions {
   std::string pre_tokenizer;  // overrides or supplies GGUF's tokenizer.ggml.pre; "" = the file's
 };
 
-// The tokenizer that comes with a model: GGUF metadata or tokenizer.json. Throws
+// The tokenizer that comes with a model: GGUF metadata, tokenizer.json or tokenizer.model. Throws
 // Error{unsupported} with the reason when it cannot be read (unknown or absent pre-tokenizer, …),
 // Error{not_found} when there is none: token ids still work then.
 std::unique_ptr<Tokenizer> open_tokenizer(const ModelFiles& model,
@@ -66,5 +68,8 @@ std::unique_ptr<Tokenizer> open_gguf_tokenizer(const GgufFile& file,
                                                const TokenizerOptions& options = {});
 // `json_path`: tokenizer.json; BOS and related flags from tokenizer_config.json beside it, if any.
 std::unique_ptr<Tokenizer> open_json_tokenizer(const std::string& json_path);
+// `model_path`: a SentencePiece model (tokenizer.model); flags and further tokens from
+// tokenizer_config.json beside it, if any. Cut by the SentencePiece library.
+std::unique_ptr<Tokenizer> open_sentencepiece_tokenizer(const std::string& model_path);
 
 }  // namespace sinkscope

@@ -44,6 +44,15 @@ std::string normalize(std::string_view text, NormalForm form);
 // separators (general categories Cc, Cf, Z*).
 bool is_invisible(char32_t code);
 
+// White_Space; any Mark (M*); Mn; control, format and private use (Cc, Cf, Co).
+bool is_white_space(char32_t code);
+bool is_mark(char32_t code);
+bool is_nonspacing_mark(char32_t code);
+bool is_control(char32_t code);
+
+// The simple lowercase mapping.
+char32_t to_lower(char32_t code);
+
 // Byte length of the White_Space run that the text ends or begins with.
 std::int64_t trailing_space(std::string_view text);
 std::int64_t leading_space(std::string_view text);

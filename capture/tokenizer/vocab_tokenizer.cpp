@@ -44,33 +44,71 @@ std::int64_t encode_all(const Model& model, std::string_view text, const std::ve
   return dropped;
 }
 
-class BpeTokenizer : public VocabTokenizer {
+std::unique_ptr<PieceModel> make_model(const Vocabulary& vocabulary, ModelRules rules) {
+  if (auto* bpe = std::get_if<BpeRules>(&rules))
+    return std::make_unique<BpeModel>(vocabulary, bpe->merges, bpe->options);
+  if (auto* unigram = std::get_if<UnigramPieces>(&rules))
+    return std::make_unique<UnigramModel>(vocabulary, std::move(*unigram));
+  if (auto* words = std::get_if<WordPieceOptions>(&rules))
+    return std::make_unique<WordPieceModel>(vocabulary, std::move(*words));
+  return std::make_unique<WordLevelModel>(vocabulary, std::get<WordLevelRules>(rules).unk_id);
+}
+
+class PipelineTokenizer : public VocabTokenizer {
  public:
-  BpeTokenizer(BpeParts parts, TokenizerFacts facts)
+  PipelineTokenizer(PipelineParts parts, TokenizerFacts facts)
       : VocabTokenizer(std::move(parts.pieces), std::move(parts.added), std::move(parts.normalizer),
                        std::move(facts)),
         pre_tokenizer_(std::move(parts.pre_tokenizer)),
-        is_byte_level_(pre_tokenizer_.is_byte_level()),
-        has_byte_tokens_(parts.options.byte_fallback),
-        model_(vocabulary_, parts.merges, parts.options) {}
+        spelling_(parts.spelling),
+        space_mark_(std::move(parts.space_mark)),
+        has_byte_tokens_(parts.has_byte_tokens) {
+    if (const auto* words = std::get_if<WordPieceOptions>(&parts.model)) words_ = *words;
+    model_ = make_model(vocabulary_, std::move(parts.model));
+  }
 
  protected:
-  std::int64_t encode_fragment(std::string_view text, std::vector<int>& ids) const override {
-    const Pieces pieces = pre_tokenizer_.run(text);
-    return encode_all(model_, pieces.text, pieces.spans, ids);
+  std::int64_t encode_fragment(const Fragment& fragment, std::vector<int>& ids) const override {
+    const Pieces pieces =
+        pre_tokenizer_.run(fragment.text, fragment.begins_text ? PreTokenizer::Place::begin
+                                                               : PreTokenizer::Place::middle);
+    return encode_all(*model_, pieces.text, pieces.spans, ids);
   }
 
   std::string piece_bytes(int id) const override {
     const std::string& piece = vocabulary_.piece(id);
-    if (is_byte_level_) return from_byte_level(piece);
     const int byte = has_byte_tokens_ ? byte_of_piece(piece) : -1;
-    return byte >= 0 ? std::string(1, static_cast<char>(byte)) : piece;
+    if (byte >= 0) return std::string(1, static_cast<char>(byte));
+    switch (spelling_) {
+      case PieceSpelling::byte_level:
+        return from_byte_level(piece);
+      case PieceSpelling::space_mark:
+        return replace_all(piece, space_mark_, " ");
+      case PieceSpelling::word_piece:
+        return word_piece_bytes(piece);
+      case PieceSpelling::plain:
+        break;
+    }
+    return piece;
   }
 
  private:
+  std::string word_piece_bytes(std::string_view piece) const {
+    if (!words_.first_prefix.empty())
+      return piece.starts_with(words_.first_prefix)
+                 ? " " + std::string(piece.substr(words_.first_prefix.size()))
+                 : std::string(piece);
+    return piece.starts_with(words_.inner_prefix)
+               ? std::string(piece.substr(words_.inner_prefix.size()))
+               : " " + std::string(piece);
+  }
+
   PreTokenizer pre_tokenizer_;
-  bool is_byte_level_, has_byte_tokens_;
-  BpeModel model_;
+  PieceSpelling spelling_;
+  std::string space_mark_;
+  bool has_byte_tokens_;
+  WordPieceOptions words_;
+  std::unique_ptr<PieceModel> model_;
 };
 
 class SentencePieceTokenizer : public VocabTokenizer {
@@ -82,8 +120,8 @@ class SentencePieceTokenizer : public VocabTokenizer {
         model_(vocabulary_, std::move(parts.scores), std::move(parts.types), parts.unk_id) {}
 
  protected:
-  std::int64_t encode_fragment(std::string_view text, std::vector<int>& ids) const override {
-    std::string marked = replace_all(text, " ", kSpaceMark);
+  std::int64_t encode_fragment(const Fragment& fragment, std::vector<int>& ids) const override {
+    std::string marked = replace_all(fragment.text, " ", kSpaceMark);
     if (add_space_prefix_) marked.insert(0, kSpaceMark);
     return encode_all(model_, marked, model_.independent_parts(marked), ids);
   }
@@ -106,7 +144,7 @@ class SentencePieceTokenizer : public VocabTokenizer {
 }  // namespace
 
 VocabTokenizer::VocabTokenizer(std::vector<std::string> pieces, std::vector<AddedToken> added,
-                               Normalizer normalizer, TokenizerFacts facts)
+                               TextNormalizer normalizer, TokenizerFacts facts)
     : vocabulary_(std::move(pieces)),
       added_(std::move(added), std::move(normalizer)),
       facts_(std::move(facts)),
@@ -144,7 +182,7 @@ Encoding VocabTokenizer::encode(std::string_view text, BosRule bos) const {
     if (fragment.id >= 0)
       result.ids.push_back(fragment.id);
     else
-      dropped += encode_fragment(fragment.text, result.ids);
+      dropped += encode_fragment(fragment, result.ids);
   }
   result.ids.insert(result.ids.end(), facts_.suffix.begin(), facts_.suffix.end());
   if (facts_.bos_id >= 0)
@@ -163,6 +201,12 @@ Encoding VocabTokenizer::encode(std::string_view text, BosRule bos) const {
   return result;
 }
 
+int VocabTokenizer::added_id(std::string_view content) const {
+  for (const AddedToken& token : added_.tokens())
+    if (token.content == content) return token.id;
+  return -1;
+}
+
 std::string VocabTokenizer::raw_piece(int id) const {
   const auto it = added_content_.find(id);
   if (it != added_content_.end()) return it->second;
@@ -175,8 +219,8 @@ std::string VocabTokenizer::bytes(int id) const {
   return vocabulary_.contains_id(id) ? piece_bytes(id) : std::string();
 }
 
-std::unique_ptr<Tokenizer> make_bpe_tokenizer(BpeParts parts, TokenizerFacts facts) {
-  return std::make_unique<BpeTokenizer>(std::move(parts), std::move(facts));
+std::unique_ptr<Tokenizer> make_pipeline_tokenizer(PipelineParts parts, TokenizerFacts facts) {
+  return std::make_unique<PipelineTokenizer>(std::move(parts), std::move(facts));
 }
 
 std::unique_ptr<Tokenizer> make_sentencepiece_tokenizer(SentencePieceParts parts,

@@ -6,14 +6,18 @@
 #include <string_view>
 #include <unordered_map>
 #include <unordered_set>
+#include <variant>
 #include <vector>
 
 #include "capture/tokenizer/added_tokens.h"
 #include "capture/tokenizer/bpe.h"
 #include "capture/tokenizer/pre_tokenizer.h"
 #include "capture/tokenizer/sentencepiece_bpe.h"
+#include "capture/tokenizer/text_normalizer.h"
 #include "capture/tokenizer/tokenizer.h"
+#include "capture/tokenizer/unigram.h"
 #include "capture/tokenizer/vocabulary.h"
+#include "capture/tokenizer/word_piece.h"
 
 namespace sinkscope {
 
@@ -30,7 +34,7 @@ struct TokenizerFacts {
 class VocabTokenizer : public Tokenizer {
  public:
   VocabTokenizer(std::vector<std::string> pieces, std::vector<AddedToken> added,
-                 Normalizer normalizer, TokenizerFacts facts);
+                 TextNormalizer normalizer, TokenizerFacts facts);
 
   Encoding encode(std::string_view text, BosRule bos) const final;
   int vocab_size() const final { return vocab_size_; }
@@ -39,11 +43,12 @@ class VocabTokenizer : public Tokenizer {
   std::string raw_piece(int id) const final;
   std::string bytes(int id) const final;
   bool is_special(int id) const final { return special_.contains(id); }
+  int added_id(std::string_view content) const final;
 
  protected:
   // Appends the ids of normalized text between added tokens; returns how many characters the
   // vocabulary cannot say.
-  virtual std::int64_t encode_fragment(std::string_view text, std::vector<int>& ids) const = 0;
+  virtual std::int64_t encode_fragment(const Fragment& fragment, std::vector<int>& ids) const = 0;
   // The bytes of a piece that is no added token.
   virtual std::string piece_bytes(int id) const = 0;
 
@@ -59,17 +64,37 @@ class VocabTokenizer : public Tokenizer {
   int vocab_size_ = 0;
 };
 
-struct BpeParts {
-  std::vector<std::string> pieces;
-  std::vector<BpeModel::Merge> merges;
-  BpeOptions options;
-  std::vector<AddedToken> added;
-  Normalizer normalizer;
-  PreTokenizer pre_tokenizer;
+// How pieces spell text.
+enum class PieceSpelling {
+  plain,
+  byte_level,  // GPT-2's alphabet
+  space_mark,  // "▁" is a space
+  word_piece,  // a piece without the inner prefix begins a word, after a space
 };
 
-// Throws Error{corrupt} as BpeModel does.
-std::unique_ptr<Tokenizer> make_bpe_tokenizer(BpeParts parts, TokenizerFacts facts);
+struct BpeRules {
+  std::vector<BpeModel::Merge> merges;
+  BpeOptions options;
+};
+struct WordLevelRules {
+  int unk_id = -1;
+};
+using ModelRules = std::variant<BpeRules, UnigramPieces, WordPieceOptions, WordLevelRules>;
+
+// normalizer -> pre-tokenizer -> model, as tokenizer.json has it.
+struct PipelineParts {
+  std::vector<std::string> pieces;
+  ModelRules model;
+  std::vector<AddedToken> added;
+  TextNormalizer normalizer;
+  PreTokenizer pre_tokenizer;
+  PieceSpelling spelling = PieceSpelling::plain;
+  std::string space_mark = std::string(kSpaceMark);  // of PieceSpelling::space_mark
+  bool has_byte_tokens = false;                      // "<0x0A>" stands for a byte
+};
+
+// Throws Error{corrupt} as BpeModel and UnigramModel do.
+std::unique_ptr<Tokenizer> make_pipeline_tokenizer(PipelineParts parts, TokenizerFacts facts);
 
 struct SentencePieceParts {
   std::vector<std::string> pieces;

@@ -38,5 +38,7 @@ class Vocabulary {
 
 // The byte that "<0x0A>" spells, or -1 for any other piece.
 int byte_of_piece(std::string_view piece);
+// [256] ids of "<0x00>" to "<0xFF>"; empty unless there are all of them.
+std::vector<int> all_byte_ids(const Vocabulary& vocabulary);
 
 }  // namespace sinkscope

@@ -14,6 +14,7 @@
 #include "capture/tokenizer/tokenizer.h"
 #include "tests/support/shared_files.h"
 #include "tests/tokenizer/golden.h"
+#include "tests/tokenizer/trained_model.h"
 
 namespace sinkscope {
 namespace {
@@ -34,14 +35,41 @@ bool on_ci() {
   return ci != nullptr && std::string(ci) == "true";
 }
 
-// A GGUF vocabulary and texts as make_reference.py reads them.
-void dump(const GgufFile& file, const std::vector<std::string>& texts, const std::string& path) {
+std::string to_base64(const std::string& bytes) {
+  constexpr std::string_view kDigits =
+      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  std::string text;
+  for (std::size_t i = 0; i < bytes.size(); i += 3) {
+    std::uint32_t bits = 0;
+    for (std::size_t k = 0; k < 3; ++k)
+      bits = (bits << 8) | (i + k < bytes.size() ? static_cast<unsigned char>(bytes[i + k]) : 0u);
+    for (std::size_t k = 0; k < 4; ++k)
+      text += i + k > bytes.size() ? '=' : kDigits[(bits >> (18 - 6 * k)) & 63u];
+  }
+  return text;
+}
+
+Json pieces_of(const GgufFile& file) {
+  return {{"tokens", *file.texts("tokenizer.ggml.tokens")},
+          {"scores", *file.numbers("tokenizer.ggml.scores")}};
+}
+
+// Vocabularies and texts as make_reference.py reads them.
+void dump(const std::string& folder, const std::vector<std::string>& texts,
+          const std::string& path) {
+  const auto gpt2 = GgufFile::open(folder + "/ggml-vocab-gpt-2.gguf");
   Json json;
-  json["tokens"] = *file.texts("tokenizer.ggml.tokens");
-  json["merges"] = *file.texts("tokenizer.ggml.merges");
+  json["tokens"] = *gpt2->texts("tokenizer.ggml.tokens");
+  json["merges"] = *gpt2->texts("tokenizer.ggml.merges");
   json["texts"] = texts;
   for (const SplitRule& rule : split_rules())
     if (rule.pattern != nullptr) json["patterns"][rule.name] = rule.pattern;
+  json["llama"] = pieces_of(*GgufFile::open(folder + "/ggml-vocab-llama-spm.gguf"));
+  json["bert"]["tokens"] =
+      *GgufFile::open(folder + "/ggml-vocab-bert-bge.gguf")->texts("tokenizer.ggml.tokens");
+  const std::string& trained = test::trained_sentencepiece("unigram");
+  json["unigram"] = pieces_of(test::gguf_of(trained, "t5"));
+  json["unigram"]["charsmap"] = to_base64(test::proto_bytes(test::proto_bytes(trained, 3), 2));
   std::ofstream(path) << json.dump();
 }
 
@@ -50,14 +78,12 @@ class JsonReference : public ::testing::Test {
   // Everything the script made, once for all tests.
   static const Json& expected() {
     static const Json made = [] {
-      const std::string stem = test::shared_path("data/tokenizers/ggml-vocab-gpt-2.gguf");
-      const auto file = GgufFile::open(stem);
-      const fs::path inputs = fs::path(stem).parent_path();
+      const fs::path inputs = test::shared_path("data/tokenizers");
       std::vector<std::string> texts;
       for (const char* name : {"ggml-vocab-llama-bpe.inp", "ggml-vocab-qwen2.inp"})
         for (const std::string& text : test::read_golden_texts((inputs / name).string()))
           if (std::find(texts.begin(), texts.end(), text) == texts.end()) texts.push_back(text);
-      dump(*file, texts, folder() + "/dump.json");
+      dump(inputs.string(), texts, folder() + "/dump.json");
       const std::string command =
           "'" + python() + "' '" + SINKSCOPE_SOURCE_DIR + "/tests/tokenizer/make_reference.py' '" +
           folder() + "/dump.json' '" + folder() + "' > '" + folder() + "/expected.json'";
@@ -91,7 +117,7 @@ void expect_equal(const Tokenizer& tokenizer, const Json& reference, const std::
 }
 
 TEST_F(JsonReference, EveryTokenizerJsonGivesTheIdsOfThePackage) {
-  ASSERT_GT(expected().size(), 10u);
+  ASSERT_GT(expected().size(), 28u);
   for (const auto& [name, reference] : expected().items())
     expect_equal(*open_json_tokenizer(folder() + "/" + name + "/tokenizer.json"), reference, name);
 }
@@ -103,9 +129,28 @@ TEST_F(JsonReference, FamiliesAreRecognizedByTheirSplit) {
                                                         {"qwen2", "qwen2"},
                                                         {"smollm", "smollm"},
                                                         {"gpt4o", "gpt-4o"},
-                                                        {"inverted", "custom"}})
+                                                        {"inverted", "custom"},
+                                                        {"llama2", "sentencepiece"},
+                                                        {"metaspace_first", "sentencepiece"}})
     EXPECT_EQ(open_json_tokenizer(folder() + "/" + name + "/tokenizer.json")->name(),
               "tokenizer.json:bpe/" + family);
+}
+
+// The pieces of the other models read as text again, and their names say the model.
+TEST_F(JsonReference, OtherModelsSpellTheirPieces) {
+  const auto of = [&](const std::string& name) {
+    return open_json_tokenizer(folder() + "/" + name + "/tokenizer.json");
+  };
+  const std::string text = "the cat isn't 12";
+  EXPECT_EQ(of("t5")->name(), "tokenizer.json:unigram");
+  EXPECT_EQ(of("t5")->decode(of("t5")->encode(text).ids), " " + text + "</s>");
+  EXPECT_EQ(of("llama2")->decode(of("llama2")->encode("é\u0301 " + text).ids),
+            "<s> é\u0301 " + text);
+  EXPECT_EQ(of("bert")->name(), "tokenizer.json:wordpiece");
+  EXPECT_EQ(of("bert")->bos_id(), 101);
+  EXPECT_EQ(of("bert")->decode(of("bert")->encode("unaffable cats").ids),
+            "[CLS] unaffable cats[SEP]");
+  EXPECT_EQ(of("word_level")->name(), "tokenizer.json:wordlevel");
 }
 
 // tokenizer.ggml.pre names the same split as tokenizer.json spells out.

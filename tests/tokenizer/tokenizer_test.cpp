@@ -129,8 +129,11 @@ TEST(Tokenizer, AFolderHasTheOneOfItsTokenizerJson) {
   std::string message;
   EXPECT_EQ(kind_of(FolderOnly(folder), {}, message), ErrorKind::not_found);
   EXPECT_THAT(message, HasSubstr(folder));
-  std::ofstream(folder + "/tokenizer.model") << "x";
+  std::ofstream(folder + "/vocab.txt") << "x";
   EXPECT_EQ(kind_of(FolderOnly(folder), {}, message), ErrorKind::unsupported);
+  EXPECT_THAT(message, HasSubstr("vocab.txt"));
+  std::ofstream(folder + "/tokenizer.model") << "x";
+  EXPECT_EQ(kind_of(FolderOnly(folder), {}, message), ErrorKind::corrupt);
   EXPECT_THAT(message, HasSubstr("tokenizer.model"));
   std::ofstream(folder + "/tokenizer.json")
       << R"({"model": {"type": "BPE", "vocab": {"a": 0}, "merges": []}})";

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// tokenizer.model: read by the SentencePiece library, checked before. And the other way round: our
+// own Unigram, BPE and normalizer against the library, on models that it trains here.
+#include <gmock/gmock.h>
+
+#include <cmath>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "capture/checkpoint/model_files.h"
+#include "capture/tokenizer/tokenizer.h"
+#include "core/error.h"
+#include "tests/support/shared_files.h"
+#include "tests/tokenizer/golden.h"
+#include "tests/tokenizer/trained_model.h"
+
+namespace sinkscope {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::json;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+std::string write_model(const std::string& bytes, const Json& config = nullptr) {
+  const std::string folder = test::scratch_folder();
+  std::ofstream(folder + "/tokenizer.model", std::ios::binary) << bytes;
+  if (!config.is_null()) std::ofstream(folder + "/tokenizer_config.json") << config.dump();
+  return folder + "/tokenizer.model";
+}
+
+std::string refusal(const std::string& path, ErrorKind kind = ErrorKind::corrupt) {
+  try {
+    open_sentencepiece_tokenizer(path);
+  } catch (const Error& e) {
+    EXPECT_EQ(e.kind(), kind) << e.what();
+    return e.what();
+  }
+  ADD_FAILURE() << "accepted";
+  return {};
+}
+
+// Texts that pieces, spaces, normalization and byte tokens disagree about.
+std::vector<std::string> texts() {
+  std::vector<std::string> all = {
+      "",
+      " ",
+      "  two  spaces  ",
+      "The licenses for most software and other practical works",
+      "licenselicenselicense GNU's",
+      "tabs\tand\r\nlines\n\n end ",
+      "\u00a0no\u3000break \u200b\ufeffzero",
+      "ﬁne ½ Ⅷ ｆｕｌｌ ㌔ ①",
+      "Cafe\u0301 Caf\u00e9 A\u030a \u1e9b\u0323",
+      "说我👨\u200d👩\u200d👧 e\u0301\u0301",
+      "a\x01b\x7f \u0085c",
+      "▁▁x ▁y",
+      "<0x41> <mask> <mask>x",
+      "…‥ﷺ",
+  };
+  for (const char* name : {"llama-spm", "bert-bge"}) {
+    const std::string path =
+        test::shared_path(std::string("data/tokenizers/ggml-vocab-") + name + ".inp");
+    if (path.empty()) continue;
+    for (const std::string& text : test::read_golden_texts(path)) all.push_back(text);
+  }
+  return all;
+}
+
+TEST(SentencePieceModel, Tok512GivesTheIdsOfItsGguf) {
+  SINKSCOPE_REQUIRE_SHARED(path, "data/tokenizers/tok512.model");
+  SINKSCOPE_REQUIRE_SHARED(gguf_path, "data/models/stories260Ktok512.gguf");
+  const auto tokenizer = open_sentencepiece_tokenizer(path);
+  const auto gguf = open_gguf_tokenizer(*GgufFile::open(gguf_path));
+  EXPECT_EQ(tokenizer->vocab_size(), 512);
+  EXPECT_EQ(tokenizer->name(), "tokenizer.model:bpe");
+  EXPECT_THAT(tokenizer->encode("Once upon a time, there was").ids,
+              ElementsAre(1, 403, 407, 261, 378, 432, 383, 286));
+  // The model removes spaces at the ends and repeated ones, which its GGUF does not say.
+  int n_compared = 0;
+  for (const std::string& text : texts()) {
+    if (text.starts_with(' ') || text.ends_with(' ') || text.find("  ") != std::string::npos)
+      continue;
+    EXPECT_EQ(tokenizer->encode(text).ids, gguf->encode(text).ids) << text;
+    ++n_compared;
+  }
+  EXPECT_GT(n_compared, 30);
+  for (int id = 0; id < 512; ++id) EXPECT_EQ(tokenizer->bytes(id), gguf->bytes(id)) << id;
+}
+
+TEST(SentencePieceModel, AFolderWithItIsOpened) {
+  const std::string path = write_model(test::trained_sentencepiece("bpe"));
+  const std::string folder = fs::path(path).parent_path().string();
+  fs::copy(std::string(SINKSCOPE_SOURCE_DIR) + "/sample_data/planted/config.json", folder);
+  fs::copy(std::string(SINKSCOPE_SOURCE_DIR) + "/sample_data/planted/model.safetensors", folder);
+  EXPECT_EQ(open_tokenizer(*open_model(folder))->name(), "tokenizer.model:bpe");
+}
+
+TEST(SentencePieceModel, UnigramGgufCutsAsTheLibrary) {
+  const std::string& model = test::trained_sentencepiece("unigram");
+  const auto gguf = open_gguf_tokenizer(test::gguf_of(model, "t5"));
+  for (const std::string& text : texts()) {
+    if (text.find("<mask>") != std::string::npos) continue;  // GGUF has a space after such a token
+    EXPECT_EQ(gguf->encode(text).ids, test::library_ids(model, text)) << text;
+  }
+}
+
+TEST(SentencePieceModel, BpeGgufCutsAsTheLibrary) {
+  const std::string& model = test::trained_sentencepiece("bpe");
+  const auto gguf = open_gguf_tokenizer(test::gguf_of(model, "llama"));
+  for (const std::string& text : texts()) {
+    if (text.find("<mask>") != std::string::npos) continue;  // as above
+    EXPECT_EQ(gguf->encode(text).ids, test::library_ids(model, text)) << text;
+  }
+}
+
+TEST(SentencePieceModel, ItsKindSaysWhatStandsAround) {
+  const auto bpe = open_sentencepiece_tokenizer(write_model(test::trained_sentencepiece("bpe")));
+  EXPECT_EQ(bpe->bos_id(), 1);
+  EXPECT_EQ(bpe->encode("GNU").ids.front(), 1);
+  EXPECT_NE(bpe->encode("GNU").ids.back(), 2);
+  const auto t5 = open_sentencepiece_tokenizer(write_model(test::trained_sentencepiece("unigram")));
+  EXPECT_NE(t5->encode("GNU").ids.front(), 1);
+  EXPECT_EQ(t5->encode("GNU").ids.back(), 2);
+}
+
+TEST(SentencePieceModel, TheConfigurationSaysMore) {
+  const Json config = {{"add_bos_token", false},
+                       {"add_eos_token", true},
+                       {"added_tokens_decoder",
+                        {{"700", {{"content", "<|turn|>"}, {"special", true}, {"lstrip", true}}}}}};
+  const auto tokenizer =
+      open_sentencepiece_tokenizer(write_model(test::trained_sentencepiece("bpe"), config));
+  const std::vector<int> ids = tokenizer->encode("GNU <|turn|>").ids;
+  EXPECT_EQ(ids.back(), 2);
+  EXPECT_EQ(ids[ids.size() - 2], 700);
+  EXPECT_NE(ids.front(), 1);
+  EXPECT_EQ(tokenizer->added_id("<|turn|>"), 700);
+  EXPECT_EQ(tokenizer->vocab_size(), 701);
+  EXPECT_TRUE(tokenizer->is_special(700));
+  EXPECT_THAT(tokenizer->encode("<s>", BosRule::always).warnings, ElementsAre(HasSubstr("2 BOS")));
+}
+
+// transformers' "legacy": a space is put in front of every stretch behind a special token, too.
+TEST(SentencePieceModel, LegacySaysWhetherASpaceFollowsAToken) {
+  const std::string& model = test::trained_sentencepiece("bpe");
+  const auto legacy = open_sentencepiece_tokenizer(write_model(model));
+  const auto newer = open_sentencepiece_tokenizer(write_model(model, {{"legacy", false}}));
+  EXPECT_EQ(legacy->decode(legacy->encode("the</s>the", BosRule::never).ids), " the</s> the");
+  EXPECT_EQ(newer->decode(newer->encode("the</s>the", BosRule::never).ids), " the</s>the");
+  EXPECT_EQ(legacy->encode("the").ids, newer->encode("the").ids);
+}
+
+TEST(SentencePieceModel, ModelsOfOtherIdsAreRefused) {
+  const std::string path = write_model(test::trained_sentencepiece("unigram"),
+                                       {{"tokenizer_class", "XLMRobertaTokenizer"}});
+  EXPECT_THAT(refusal(path, ErrorKind::unsupported), HasSubstr("XLMRobertaTokenizer"));
+}
+
+TEST(SentencePieceModel, DamagedModelsAreSentences) {
+  EXPECT_THAT(refusal(write_model("version https://git-lfs.github.com/spec/v1\noid x\n")),
+              HasSubstr("Git-LFS pointer"));
+  EXPECT_THAT(refusal(write_model("")), HasSubstr("no pieces"));
+  EXPECT_THAT(refusal(write_model(std::string("\x0A\xFF\xFF\xFF\xFF\x7F", 6))),
+              HasSubstr("bytes where 0 are left"));
+  // piece 0 with the score NaN
+  EXPECT_THAT(refusal(write_model(std::string("\x0A\x08\x0A\x01x\x15\x00\x00\xC0\x7F", 10))),
+              HasSubstr("the score of piece 0 is not a number"));
+  // a charsmap that steps out of its trie
+  const std::string trie("\x04\x00\x00\x00\x00\xFC\xFF\x00\x00", 9);
+  EXPECT_THAT(refusal(write_model(std::string("\x0A\x03\x0A\x01x\x1A\x0B\x12\x09", 9) + trie)),
+              HasSubstr("a step from unit 0"));
+}
+
+TEST(SentencePieceModel, AModelCutAnywhereLoadsOrSaysWhy) {
+  SINKSCOPE_REQUIRE_SHARED(path, "data/tokenizers/tok512.model");
+  const std::string whole = test::read_text_file(path);
+  const std::string cut = write_model("");
+  for (std::size_t n = 0; n < whole.size(); n += 41) {
+    std::ofstream(cut, std::ios::binary | std::ios::trunc) << whole.substr(0, n);
+    try {
+      open_sentencepiece_tokenizer(cut)->encode("Once upon");
+    } catch (const Error& e) {
+      EXPECT_THAT(e.what(), HasSubstr("tokenizer.model")) << n;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace sinkscope

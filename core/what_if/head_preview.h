@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "core/capture_reader.h"
+#include "core/tensor.h"
+#include "core/what_if/what_if.h"
+
+namespace sinkscope {
+
+// One head with its weights as they were recorded: enough to put another normalizer in place or to
+// drop keys, because ln p + lse gives the scores back.
+struct HeadInput {
+  int layer = 0, head = 0;
+  MatrixF pattern;  // [n, n] p_ij of queries and keys 0 … n−1; 0 where not visible
+  std::vector<double> lse, null;  // [n] ln Σ_j exp(s_ij), and the share that goes to no key
+  int seq_len = 0;                // of the run; n is smaller where only the window is recorded
+};
+
+// From the recorded map, else from the exact first 64 × 64 cells. Throws Error: not_found for a
+// layer or head that is not there, corrupt.
+HeadInput read_head_input(const CaptureReader& reader, const std::string& run, int layer, int head);
+
+// Whether an edit changes this head's weights. Values and gates change what it writes, not those.
+bool touches_head(const Edit& edit, int layer, int head);
+
+struct HeadPreview {
+  MatrixF pattern;           // [n, n]
+  std::vector<double> null;  // [n]
+};
+// The weights under the edits that touch the head; scores as recorded. A row of softmax weights u
+// and its lse give every normalizer: softmax1 is u · sigmoid(lse), and so on (core/normalizer.h).
+HeadPreview previewed_head(const HeadInput& input, const WhatIf& what_if);
+
+// Σ over queries of what each key receives, [n].
+std::vector<double> column_sums(const MatrixF& pattern);
+
+}  // namespace sinkscope

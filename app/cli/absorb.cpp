@@ -1,34 +1,22 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "capture/checkpoint/absorb.h"
-
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
-#include <algorithm>
-#include <cmath>
-#include <filesystem>
 #include <future>
 #include <nlohmann/json.hpp>
 #include <ostream>
-#include <set>
 
+#include "app/absorb_model.h"
 #include "app/cli/capture_flags.h"
+#include "app/cli/engine_job.h"
 #include "app/cli/parse_text.h"
 #include "app/cli/record_job.h"
 #include "app/cli/run_cli.h"
-#include "app/cli/temporary_folder.h"
 #include "app/cli/verbs.h"
-#include "core/capture_reader.h"
 #include "core/error.h"
 #include "core/json_numbers.h"
-#include "core/sink_report.h"
 
 namespace sinkscope {
 namespace {
-
-namespace fs = std::filesystem;
-
-constexpr double kTolerance = 1e-4;
 
 const char* const kHelp =
     "Divides a dimension by k wherever the residual stream is written and multiplies it by k in\n"
@@ -62,109 +50,7 @@ void add_flags(CommandLine& command, AbsorbFlags& flags) {
   command.footer(kHelp);
 }
 
-// A recording of one model on the prompts, with its logits.
-struct Recording {
-  std::unique_ptr<CaptureReader> reader;
-  SinkReport report;
-};
-
-std::optional<Recording> record(const ModelFiles& model, const AbsorbFlags& flags,
-                                const std::vector<RunInput>& runs, const std::string& path,
-                                Console& console) {
-  RecordFlags what;
-  what.record = "stats,logits";
-  CaptureRequest request = capture_request(flags.run, what);
-  request.runs = runs;
-  request.dtype = RunDtype::float32;  // what the self-check is stated for
-  if (!record_to_file(model, request, plan_capture(model, request), path,
-                      CaptureWriter::Existing::refuse,
-                      parse_progress_mode(flags.run.progress, console), console))
-    return std::nullopt;
-  Recording made{CaptureReader::open(path), {}};
-  made.report = sink_report(*made.reader, made.reader->runs(), SinkOptions{});
-  return made;
-}
-
-// Largest |h_d| over all sites and runs, and the median over dimensions of the same.
-struct Sizes {
-  std::vector<double> of;
-  double typical = 0;
-};
-
-Sizes sizes_of(const CaptureReader& reader) {
-  Sizes sizes;
-  const int D = reader.model(reader.runs().front()).d_model;
-  sizes.of.assign(static_cast<std::size_t>(D), 0.0);
-  for (const std::string& run : reader.runs())
-    for (const char* hook : {"hook_resid_pre", "hook_resid_mid", "hook_resid_post"})
-      for (const char* part : {"dim_first", "dim_rest"}) {
-        const auto values = reader.read_f64(run, fmt::format("stats/{}/{}/max_abs", hook, part));
-        for (std::size_t i = 0; i < values.size(); ++i) {
-          double& size = sizes.of[i % sizes.of.size()];
-          if (values[i] > size) size = values[i];
-        }
-      }
-  std::vector<double> sorted = sizes.of;
-  std::nth_element(sorted.begin(), sorted.begin() + (D - 1) / 2, sorted.end());
-  sizes.typical = sorted[static_cast<std::size_t>((D - 1) / 2)];
-  return sizes;
-}
-
-std::vector<int> chosen_dims(const AbsorbFlags& flags, const SinkReport& report) {
-  const std::string text = flags.dims.value_or("auto");
-  if (text != "auto") return parse_ranges("--dims", text);
-  std::set<int> dims;
-  for (const auto& [dim, runs] : report.all.runs_with_massive_dim) dims.insert(dim);
-  for (const auto& sink : report.all.residual.sinks) dims.insert(sink.dim);
-  if (dims.empty())
-    throw Error(
-        ErrorKind::invalid_argument,
-        "--dims auto: no massive dimension and no residual sink on these prompts; name one");
-  return {dims.begin(), dims.end()};
-}
-
-struct LogitCheck {
-  double difference = 0, largest = 0;
-  double relative() const { return difference / largest; }
-};
-
-LogitCheck compare_logits(const CaptureReader& a, const CaptureReader& b) {
-  LogitCheck check;
-  for (const std::string& run : a.runs()) {
-    const auto dims = a.dims(run, "logits/full");
-    for (std::int64_t t = 0; t < dims[0]; ++t) {
-      const auto x = a.read_f64(run, "logits/full", {t, 0}, {1, dims[1]}),
-                 y = b.read_f64(run, "logits/full", {t, 0}, {1, dims[1]});
-      for (std::size_t i = 0; i < x.size(); ++i) {
-        check.largest = std::max(check.largest, std::abs(x[i]));
-        check.difference = std::max(check.difference, std::abs(x[i] - y[i]));
-        if (!std::isfinite(x[i]) || !std::isfinite(y[i])) check.difference = HUGE_VAL;
-      }
-    }
-  }
-  return check;
-}
-
-double largest(const std::vector<double>& values) {
-  double most = 0;
-  for (double v : values) most = v > most ? v : most;
-  return most;
-}
-
-double max_abs(const SinkReport& report) {
-  double most = 0;
-  for (const Peak& peak : report.runs.front().residual.max_abs) most = std::max(most, peak.value);
-  return most;
-}
-
-double kurtosis(const SinkReport& report) {
-  for (const auto& [flavor, values] : report.runs.front().residual.kurtosis)
-    if (flavor == "pearson_tensor") return largest(values);
-  return std::nan("");
-}
-
-void print_outcome(const AbsorbFlags& flags, const Absorption& absorption, const LogitCheck& check,
-                   const SinkReport& before, const SinkReport& after, Console& console) {
+void print_outcome(const AbsorbFlags& flags, const AbsorbOutcome& outcome, Console& console) {
   if (flags.json) {
     JsonNumbers numbers;
     nlohmann::ordered_json json = {
@@ -175,26 +61,20 @@ void print_outcome(const AbsorbFlags& flags, const Absorption& absorption, const
           {"kurtosis",
            "Pearson, per tensor, the largest over the residual sites of the first run"}}},
         {"folder", *flags.output},
-        {"dims", absorption.dims},
-        {"factors", numbers.list(absorption.factors)},
+        {"dims", outcome.absorption.dims},
+        {"factors", numbers.list(outcome.absorption.factors)},
         {"logits",
-         {{"largest_difference", numbers.number(check.difference)},
-          {"largest", numbers.number(check.largest)},
-          {"relative", numbers.number(check.relative())}}},
-        {"max_abs", {{"before", max_abs(before)}, {"after", max_abs(after)}}},
-        {"kurtosis", {{"before", kurtosis(before)}, {"after", kurtosis(after)}}}};
+         {{"largest_difference", numbers.number(outcome.logit_difference)},
+          {"largest", numbers.number(outcome.largest_logit)},
+          {"relative", numbers.number(outcome.relative())}}},
+        {"max_abs", {{"before", outcome.max_abs_before}, {"after", outcome.max_abs_after}}},
+        {"kurtosis", {{"before", outcome.kurtosis_before}, {"after", outcome.kurtosis_after}}}};
     json["non_finite_values"] = numbers.n_non_finite();
     console.out << json.dump() << '\n';
     return;
   }
-  console.out << fmt::format(
-      "dimensions {} by {}\n"
-      "largest logit difference {:.3g} ({:.2g} of the largest logit): the same function\n"
-      "residual stream  max |x| {:.6g} -> {:.6g}   kurtosis (Pearson, largest site) {:.6g} -> "
-      "{:.6g}\n{}\n\nnext: sinkscope sinks {}\n",
-      fmt::join(absorption.dims, ", "), fmt::join(absorption.factors, ", "), check.difference,
-      check.relative(), max_abs(before), max_abs(after), kurtosis(before), kurtosis(after),
-      *flags.output, *flags.output);
+  console.out << fmt::format("{}\n{}\n\nnext: sinkscope sinks {}\n", absorb_text(outcome),
+                             *flags.output, *flags.output);
 }
 
 }  // namespace
@@ -209,56 +89,34 @@ int run_absorb(const std::vector<std::string>& args, Console& console) {
   if (!flags.output)
     throw Error(ErrorKind::invalid_argument, "absorb: expected -o DIR, the folder to make");
   while (flags.output->size() > 1 && flags.output->back() == '/') flags.output->pop_back();
-  const double tolerance =
-      flags.tolerance ? parse_number("--tolerance", *flags.tolerance, 0, 1) : kTolerance;
-  std::error_code ignored;
-  const std::string part = *flags.output + ".part";
-  for (const std::string& path : {*flags.output, part})
-    if (fs::exists(path, ignored))
-      throw Error(ErrorKind::invalid_argument, fmt::format("{}: exists already", path));
+  AbsorbRequest request;
+  request.output = *flags.output;
+  if (flags.tolerance) request.tolerance = parse_number("--tolerance", *flags.tolerance, 0, 1);
+  if (flags.factor) request.factor = parse_number("--factor", *flags.factor, 1e-6, 1e9);
+  if (const std::string dims = flags.dims.value_or("auto"); dims != "auto") {
+    request.dims = parse_ranges("--dims", dims);
+    if (request.dims.empty())
+      throw Error(ErrorKind::invalid_argument,
+                  "--dims: expected the absorbed dimensions, found all of them");
+  }
+  require_new_folder(request.output);
+  request.run = capture_request(flags.run, RecordFlags{});
+  const ProgressMode mode = parse_progress_mode(flags.run.progress, console);
   const std::future<void> warming = warm_engine();
   const auto model = open_runnable(flags.model, flags.run.ignore_index, console);
-  const std::vector<RunInput> runs = read_prompts(flags.prompt, *model, console);
-  const TemporaryFolder folder;
-  const auto before = record(*model, flags, runs, folder.file("before.h5"), console);
-  if (!before) return kExitCanceled;
-
-  Absorption absorption;
-  absorption.dims = chosen_dims(flags, before->report);
-  const Sizes sizes = sizes_of(*before->reader);
-  for (int d : absorption.dims)
-    absorption.factors.push_back(
-        flags.factor ? parse_number("--factor", *flags.factor, 1e-6, 1e9)
-        : d < static_cast<int>(sizes.of.size())
-            ? absorbing_factor(sizes.of[static_cast<std::size_t>(d)], sizes.typical)
-            : 1);
-  LogitCheck check;
-  std::optional<Recording> after;
-  try {
-    write_absorbed(*model, absorption, part);
-    const auto absorbed = open_model(part);
-    after = record(*absorbed, flags, runs, folder.file("after.h5"), console);
-    if (after) check = compare_logits(*before->reader, *after->reader);
-  } catch (...) {
-    fs::remove_all(part, ignored);
-    throw;
-  }
-  if (!after || !(check.relative() <= tolerance)) {
-    fs::remove_all(part, ignored);
-    if (!after) return kExitCanceled;
+  request.run.runs = read_prompts(flags.prompt, *model, console);
+  std::optional<AbsorbOutcome> outcome;
+  run_with_progress([&](JobContext job) { outcome = absorb_model(*model, request, job); },
+                    model->spec().n_layers, mode, console);
+  if (!outcome) return kExitCanceled;
+  if (!outcome->is_kept) {
     console.warn(
         fmt::format("self-check failed, nothing is kept: largest logit difference {:.3g}, "
                     "{:.2g} of the largest logit, expected at most {:.0e}",
-                    check.difference, check.relative(), tolerance));
+                    outcome->logit_difference, outcome->relative(), request.tolerance));
     return kExitCheck;
   }
-  fs::rename(part, *flags.output, ignored);
-  if (ignored) {
-    const std::string reason = ignored.message();
-    fs::remove_all(part, ignored);
-    throw Error(ErrorKind::io, fmt::format("{}: cannot be made: {}", *flags.output, reason));
-  }
-  print_outcome(flags, absorption, check, before->report, after->report, console);
+  print_outcome(flags, *outcome, console);
   return kExitDone;
 }
 

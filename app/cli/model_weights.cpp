@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <memory>
+#include <utility>
 
 #include "capture/checkpoint/checkpoint.h"
 #include "capture/checkpoint/model_files.h"
@@ -32,8 +32,12 @@ WeightRows model_weights(const std::string& path, const ModelFacts& recorded) {
                 fmt::format("{}: another model than the capture's: expected fingerprint {}, found "
                             "{}",
                             path, recorded.fingerprint, found));
-  return [model](const std::string& which, int layer,
-                 const std::function<void(const MatrixF& rows)>& visit) {
+  return model_weights(model);
+}
+
+WeightRows model_weights(std::shared_ptr<const ModelFiles> model) {
+  return [model = std::move(model)](const std::string& which, int layer,
+                                    const std::function<void(const MatrixF& rows)>& visit) {
     for (const Role role : roles_behind(*model, which)) {
       const std::int64_t n = model->rows(role, layer), width = model->cols(role, layer);
       const std::int64_t step = std::max<std::int64_t>(1, kRowBytes / (4 * width));

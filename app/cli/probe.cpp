@@ -2,23 +2,20 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <algorithm>
-#include <cmath>
 #include <future>
 #include <nlohmann/json.hpp>
 #include <ostream>
 
 #include "app/cli/capture_flags.h"
+#include "app/cli/engine_job.h"
 #include "app/cli/format_text.h"
 #include "app/cli/output_file.h"
 #include "app/cli/parse_text.h"
 #include "app/cli/record_job.h"
 #include "app/cli/run_cli.h"
-#include "app/cli/temporary_folder.h"
 #include "app/cli/verbs.h"
-#include "core/capture_reader.h"
+#include "app/probe_model.h"
 #include "core/error.h"
-#include "core/sink_report.h"
 #include "core/what_if/probe_table.h"
 
 namespace sinkscope {
@@ -84,66 +81,6 @@ std::vector<ProbeMode> modes_of(const ProbeFlags& flags) {
   return modes;
 }
 
-// What a recording of the prompts shows as the outlier: the residual sink that holds at most sites,
-// else the dimension that is massive at most sites.
-std::optional<std::vector<int>> find_dims(const ModelFiles& model, const ProbeFlags& flags,
-                                          const std::vector<RunInput>& runs, ProgressMode mode,
-                                          Console& console) {
-  RecordFlags record;
-  record.record = "stats";
-  CaptureRequest request = capture_request(flags.run, record);
-  request.runs = runs;
-  const TemporaryFolder folder;
-  const std::string path = folder.file("run.h5");
-  if (!record_to_file(model, request, plan_capture(model, request), path,
-                      CaptureWriter::Existing::refuse, mode, console))
-    return std::nullopt;
-  const auto reader = CaptureReader::open(path);
-  const SinkReport report = sink_report(*reader, reader->runs(), SinkOptions{});
-  std::vector<int> dims;
-  if (!report.all.residual.sinks.empty())
-    dims = {report.all.residual.sinks.front().dim};
-  else if (!report.all.runs_with_massive_dim.empty())
-    dims = {report.all.runs_with_massive_dim.front().first};
-  if (dims.empty())
-    throw Error(
-        ErrorKind::invalid_argument,
-        "--dims auto: no residual sink and no massive dimension on these prompts; name one");
-  console.note(fmt::format("probing dimension {}", fmt::join(dims, ", ")));
-  return dims;
-}
-
-double mean_of(const std::vector<std::vector<float>>& runs, bool drop_last) {
-  double sum = 0, n = 0;
-  for (const auto& run : runs)
-    for (std::size_t t = 0; t + (drop_last ? 1 : 0) < run.size(); ++t) sum += run[t], ++n;
-  return n > 0 ? sum / n : std::nan("");
-}
-
-// Measures the rows, as many at a time as the activation budget holds. False: canceled.
-bool measure(const ModelFiles& model, EvaluateRequest request, ProgressMode mode, ProbeTable& table,
-             Console& console) {
-  std::int64_t bytes = 0;
-  for (const RunInput& run : request.runs)
-    bytes += state_bytes(run.seq_len(), model.spec().d_model);
-  const std::int64_t fit = request.activation_budget / std::max<std::int64_t>(1, bytes) - 1;
-  const auto batch = static_cast<std::size_t>(std::max<std::int64_t>(1, fit));
-  for (std::size_t begin = 0; begin < table.rows.size(); begin += batch) {
-    const std::size_t end = std::min(table.rows.size(), begin + batch);
-    request.variants.clear();
-    for (std::size_t i = begin; i < end; ++i)
-      request.variants.push_back(probe_edits(table.rows[i], table.dims, table.tau));
-    const auto result = evaluate_with_progress(model, request, mode, console);
-    if (!result) return false;
-    table.loss = mean_of(result->loss[0], false);
-    for (std::size_t i = begin; i < end; ++i) {
-      table.rows[i].delta_loss = mean_of(result->loss[i - begin + 1], false) - table.loss;
-      table.rows[i].kl = mean_of(result->kl[i - begin], true);
-    }
-  }
-  return true;
-}
-
 void print_table(const ProbeFlags& flags, const ProbeTable& table,
                  std::optional<OutputFile>& output, Console& console) {
   if (output) {
@@ -184,22 +121,27 @@ int run_probe(const std::vector<std::string>& args, Console& console) {
   if (flags.output) output.emplace(*flags.output, flags.force, console.out);
   const std::future<void> warming = warm_engine();
   const auto model = open_runnable(flags.model, flags.run.ignore_index, console);
-  EvaluateRequest request;
+  CaptureRequest request = capture_request(flags.run, RecordFlags{});
   request.runs = read_prompts(flags.prompt, *model, console);
-  const CaptureRequest run = capture_request(flags.run, RecordFlags{});
-  request.device = run.device;
-  request.dtype = run.dtype;
-  request.threads = run.threads;
-  request.activation_budget = run.activation_budget;
+  const int n_layers = model->spec().n_layers;
   if (dims == "auto") {
-    const auto found = find_dims(*model, flags, request.runs, mode, console);
+    std::optional<std::vector<int>> found;
+    run_with_progress([&](JobContext job) { found = find_outlier_dims(*model, request, job); },
+                      n_layers, mode, console);
     if (!found) return kExitCanceled;
     table.dims = *found;
+    console.note(fmt::format("probing dimension {}", fmt::join(table.dims, ", ")));
   }
   table.model = model->spec().name;
   for (const RunInput& input : request.runs) table.n_tokens += input.seq_len();
-  table.rows = planned_probes(probe_readers(model->spec().n_layers, flags.each), positions, modes);
-  if (!measure(*model, request, mode, table, console)) {
+  table.rows = planned_probes(probe_readers(n_layers, flags.each), positions, modes);
+  bool is_measured = false;
+  run_with_progress(
+      [&](JobContext job) {
+        is_measured = measure_probes(*model, evaluate_like(request), table, job);
+      },
+      n_layers, mode, console);
+  if (!is_measured) {
     console.note("canceled");
     return kExitCanceled;
   }

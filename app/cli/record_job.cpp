@@ -41,13 +41,4 @@ std::optional<CaptureSummary> record_to_file(const ModelFiles& model, const Capt
   return summary;
 }
 
-std::optional<Evaluation> evaluate_with_progress(const ModelFiles& model,
-                                                 const EvaluateRequest& request, ProgressMode mode,
-                                                 Console& console) {
-  std::optional<Evaluation> result;
-  run_with_progress([&](JobContext job) { result = load_engine().evaluate(model, request, job); },
-                    model.spec().n_layers, mode, console);
-  return result;
-}
-
 }  // namespace sinkscope

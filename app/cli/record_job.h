@@ -28,9 +28,4 @@ std::optional<CaptureSummary> record_to_file(const ModelFiles& model, const Capt
                                              CaptureWriter::Existing existing, ProgressMode mode,
                                              Console& console);
 
-// Engine::evaluate with progress; nullopt: stopped.
-std::optional<Evaluation> evaluate_with_progress(const ModelFiles& model,
-                                                 const EvaluateRequest& request, ProgressMode mode,
-                                                 Console& console);
-
 }  // namespace sinkscope

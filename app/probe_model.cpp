@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "app/probe_model.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "app/cli/temporary_folder.h"
+#include "app/record_capture.h"
+#include "core/capture_reader.h"
+#include "core/error.h"
+#include "core/sink_report.h"
+
+namespace sinkscope {
+namespace {
+
+double mean_of(const std::vector<std::vector<float>>& runs, bool drop_last) {
+  double sum = 0, n = 0;
+  for (const auto& run : runs)
+    for (std::size_t t = 0; t + (drop_last ? 1 : 0) < run.size(); ++t) sum += run[t], ++n;
+  return n > 0 ? sum / n : std::nan("");
+}
+
+}  // namespace
+
+std::optional<std::vector<int>> find_outlier_dims(const ModelFiles& model, CaptureRequest request,
+                                                  JobContext job) {
+  request.record = {};
+  request.record.stream = false;
+  const TemporaryFolder folder;
+  const std::string path = folder.file("run.h5");
+  if (!record_capture(model, request, plan_capture(model, request), path,
+                      CaptureWriter::Existing::refuse, job))
+    return std::nullopt;
+  const auto reader = CaptureReader::open(path);
+  const SinkReport report = sink_report(*reader, reader->runs(), SinkOptions{});
+  if (!report.all.residual.sinks.empty()) return std::vector{report.all.residual.sinks.front().dim};
+  if (!report.all.runs_with_massive_dim.empty())
+    return std::vector{report.all.runs_with_massive_dim.front().first};
+  throw Error(ErrorKind::invalid_argument,
+              "--dims auto: no residual sink and no massive dimension on these prompts; name one");
+}
+
+// As many rows at a time as the activation budget holds.
+bool measure_probes(const ModelFiles& model, EvaluateRequest request, ProbeTable& table,
+                    JobContext job) {
+  std::int64_t bytes = 0;
+  for (const RunInput& run : request.runs)
+    bytes += state_bytes(run.seq_len(), model.spec().d_model);
+  const std::int64_t fit = request.activation_budget / std::max<std::int64_t>(1, bytes) - 1;
+  const auto batch = static_cast<std::size_t>(std::max<std::int64_t>(1, fit));
+  for (std::size_t begin = 0; begin < table.rows.size(); begin += batch) {
+    const std::size_t end = std::min(table.rows.size(), begin + batch);
+    request.variants.clear();
+    for (std::size_t i = begin; i < end; ++i)
+      request.variants.push_back(probe_edits(table.rows[i], table.dims, table.tau));
+    const auto result = load_engine().evaluate(model, request, job);
+    if (!result) return false;
+    table.loss = mean_of(result->loss[0], false);
+    for (std::size_t i = begin; i < end; ++i) {
+      table.rows[i].delta_loss = mean_of(result->loss[i - begin + 1], false) - table.loss;
+      table.rows[i].kl = mean_of(result->kl[i - begin], true);
+    }
+  }
+  return true;
+}
+
+EvaluateRequest evaluate_like(const CaptureRequest& request) {
+  EvaluateRequest evaluate;
+  evaluate.runs = request.runs;
+  evaluate.device = request.device;
+  evaluate.dtype = request.dtype;
+  evaluate.threads = request.threads;
+  evaluate.activation_budget = request.activation_budget;
+  return evaluate;
+}
+
+}  // namespace sinkscope

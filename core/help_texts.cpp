@@ -50,6 +50,20 @@ const std::vector<HelpText>& help_texts() {
       {"sink removed", "The map without the sink's column, each row divided by what is left of it.",
        "A[q,k] / Σ_{j≠sink} A[q,j]", "ours",
        "sinkscope figure attention-head RUN.h5 --layer L --head H -o F.pdf"},
+      {"rescale factor",
+       "By how much a norm shrinks every other dimension because the outlier is in its root mean "
+       "square; the attention twin is what the sink leaves for the other keys.",
+       "α = √(1 − r²) with r = |h_d| / ‖h‖ (with the norm's ε); 1 − p_s",
+       "Qiu et al. 2601.22966, A.1; ε ours", "sinkscope rescale RUN.h5"},
+      {"causal probe",
+       "What the loss costs when a dimension is changed only in what a norm sees: this tells a "
+       "rescaler from a flag and from a constant bias channel.",
+       "Δloss of zero, mean, clamp, denominator alone, output alone", "ours",
+       "sinkscope probe MODEL"},
+      {"what-if",
+       "The model run again with parts of its forward pass changed; it was not trained for that.",
+       "KL(before ‖ after) = Σ p ln(p / q) of the next token, nats", "ours",
+       "sinkscope whatif MODEL --edit '{\"edit\":\"residual.clip\",\"limit\":100}' -o F.h5"},
       {"color range",
        "Which values the ends of the color bar stand for; cells beyond them have colors of their "
        "own and are counted.",

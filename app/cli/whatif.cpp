@@ -13,6 +13,7 @@
 #include "app/cli/run_cli.h"
 #include "app/cli/size_table.h"
 #include "app/cli/verbs.h"
+#include "app/what_if_plan.h"
 #include "core/capture_reader.h"
 #include "core/error.h"
 #include "core/what_if/outcome.h"
@@ -69,16 +70,6 @@ void add_flags(CommandLine& command, WhatIfFlags& flags) {
   add_record_flags(command, flags.record);
   add_run_flags(command, flags.run);
   command.footer(kHelp);
-}
-
-void add_twins(std::vector<RunInput>& runs, const WhatIf& what_if) {
-  const std::size_t n = runs.size();
-  for (std::size_t r = 0; r < n; ++r) {
-    RunInput twin = runs[r];
-    twin.edit_of = static_cast<int>(r);
-    twin.what_if = what_if_text(what_if);
-    runs.push_back(std::move(twin));
-  }
 }
 
 }  // namespace

@@ -121,6 +121,7 @@ void MainWindow::connectRecording() {
 
 void MainWindow::connectPanel(Panel& panel) {
   connect(&panel, &Panel::picked, this, &MainWindow::goTo);
+  connect(&panel, &Panel::exportAsked, this, &MainWindow::exportFigure);
 }
 
 Panel* MainWindow::panel() const {

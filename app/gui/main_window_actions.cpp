@@ -8,6 +8,7 @@
 #include <QMenu>
 #include <QSettings>
 #include <QStandardPaths>
+#include <algorithm>
 
 #include "app/gui/capture_form.h"
 #include "app/gui/figure_export.h"
@@ -86,6 +87,7 @@ void MainWindow::copyImage() {
 
 std::optional<FigureRequest> MainWindow::figureRequest() const {
   if (panel() == nullptr) return std::nullopt;
+  if (auto request = panel()->figureRequest()) return request;
   const ColorScale scale = panel()->colorScale();
   PanelView view;
   if (!scale.grids.empty()) view.range = scale.request;
@@ -110,7 +112,10 @@ void MainWindow::copyPython() {
 void MainWindow::exportFigure() {
   const auto request = figureRequest();
   if (!request) return showError(tr("This picture cannot be exported as a figure."));
-  auto* exporting = new FigureExport(*request, figure_inputs(session_), this);
+  std::vector<std::string> inputs = figure_inputs(session_);
+  for (const std::string& input : request->inputs)
+    if (std::find(inputs.begin(), inputs.end(), input) == inputs.end()) inputs.push_back(input);
+  auto* exporting = new FigureExport(*request, inputs, this);
   exporting->dialog().show();
 }
 

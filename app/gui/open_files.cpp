@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "app/cli/format_text.h"
+#include "capture/checkpoint/checkpoint.h"
 #include "capture/checkpoint/model_norms.h"
 
 namespace sinkscope {
@@ -12,6 +13,7 @@ OpenModel open_for_window(const std::string& path) {
   OpenModel model;
   model.files = open_model(path);
   model.card = model_card(*model.files);
+  model.fingerprint = fingerprint(model.files->checkpoint());
   ModelNorms norms = read_norms(*model.files);
   for (NamedNorms& role : norms.roles) model.norms.push_back(std::move(role.facts));
   model.unread_norms = std::move(norms.unread);

@@ -17,6 +17,7 @@ namespace sinkscope {
 struct OpenModel {
   std::shared_ptr<const ModelFiles> files;
   ModelCard card;
+  std::string fingerprint;  // as a capture of it says
   std::vector<NormFacts> norms;
   std::vector<std::string> unread_norms;
 };

@@ -5,6 +5,8 @@
 #include <QCoreApplication>
 
 #include "app/gui/compare_bar.h"
+#include "app/gui/rescaling_wiring.h"
+#include "app/gui/what_if_wiring.h"
 #include "views/panels/attention_panel.h"
 #include "views/panels/compare_panel.h"
 #include "views/panels/norms_panel.h"
@@ -145,6 +147,8 @@ const std::vector<PanelEntry>& panel_table() {
       {"attention", "Attention", {Picture::thumbnails}, make_attention, needs_attention},
       {"residual", "Residual", {Picture::residual}, make_residual, needs_residual},
       {"norms", "Norms", {Picture::norms}, make_norms, needs_norms},
+      {"rescaling", "Rescaling", {}, make_rescaling, needs_capture},
+      {"whatif", "What-if", {}, make_what_if, needs_capture},
       {"compare", "Compare", {Picture::compare}, make_compare, needs_anything},
   };
   return table;

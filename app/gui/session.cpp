@@ -67,7 +67,9 @@ void Session::addRuns(const std::string& path, const std::string& run, std::vect
 void Session::addModel(OpenModel model) {
   std::erase_if(models_, [&](const auto& open) { return open->card.path == model.card.path; });
   models_.push_back(std::make_shared<const OpenModel>(std::move(model)));
-  selection_ = {};
+  // The model of the run that is looked at comes to it; any other takes its place.
+  const auto facts = run();
+  if (facts == nullptr || facts->model.fingerprint != models_.back()->fingerprint) selection_ = {};
   norms_.request.reset();
   emit opened();
   emit selectionChanged();
@@ -76,6 +78,13 @@ void Session::addModel(OpenModel model) {
 
 std::shared_ptr<const OpenModel> Session::model() const {
   return models_.empty() ? nullptr : models_.back();
+}
+
+std::shared_ptr<const OpenModel> Session::modelOf(const RunFacts& facts) const {
+  const auto found = std::find_if(models_.begin(), models_.end(), [&](const auto& open) {
+    return open->fingerprint == facts.model.fingerprint;
+  });
+  return found == models_.end() ? nullptr : *found;
 }
 
 std::shared_ptr<const RunFacts> Session::run() const {

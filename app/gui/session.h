@@ -61,7 +61,9 @@ class Session : public QObject {
   const std::vector<std::shared_ptr<const RunFacts>>& runs() const { return runs_; }
   const OpenModels& models() const { return models_; }  // in the order of opening
   std::shared_ptr<const OpenModel> model() const;       // opened or selected last; null = none
-  std::shared_ptr<const RunFacts> run() const;          // the selected; null = none
+  // The open model that a run was recorded of; null = it is not open.
+  std::shared_ptr<const OpenModel> modelOf(const RunFacts& facts) const;
+  std::shared_ptr<const RunFacts> run() const;  // the selected; null = none
   const Selection& selection() const { return selection_; }
   const ViewOptions& options() const { return options_; }
   const std::vector<CompareItem>& compareItems() const { return compare_items_; }

@@ -37,11 +37,4 @@ WhatIf parse_what_if(const std::string& text) {
   return what_if;
 }
 
-void WhatIfHistory::apply(WhatIf next) {
-  if (next == current()) return;
-  states_.resize(at_ + 1);
-  states_.push_back(std::move(next));
-  ++at_;
-}
-
 }  // namespace sinkscope

@@ -3,6 +3,7 @@
 // Runs offscreen; QT_SCALE_FACTOR=2 gives the 200 % ones.
 #include <QApplication>
 #include <QElapsedTimer>
+#include <QTabWidget>
 #include <QThread>
 #include <functional>
 #include <iostream>
@@ -11,8 +12,13 @@
 #include "app/gui/navigation_column.h"
 #include "app/gui/panel_table.h"
 #include "app/gui/reading_column.h"
+#include "app/gui/rescaling_desk.h"
+#include "app/gui/what_if_desk.h"
 #include "views/panels/attention_panel.h"
+#include "views/panels/rescaling_panel.h"
+#include "views/panels/what_if_panel.h"
 #include "views/theme.h"
+#include "views/widgets/absorb_dialog.h"
 
 namespace sinkscope {
 namespace {
@@ -55,6 +61,8 @@ class Shooter {
       wait_until([&] { return is_there(entry); });
       shoot(entry.id);
     }
+    rescaling();
+    whatIf();
     window_.showPanel("attention");
     auto* attention = dynamic_cast<AttentionPanel*>(window_.panel());
     if (attention == nullptr) return;
@@ -67,6 +75,59 @@ class Shooter {
   }
 
  private:
+  // The model is open as well: probes and reruns are possible.
+  void rescaling() {
+    window_.showPanel("rescaling");
+    auto* panel = dynamic_cast<RescalingPanel*>(window_.panel());
+    if (panel == nullptr) return;
+    auto* desk = panel->findChild<RescalingDesk*>();
+    wait_until([&] { return desk->state().snapshot != nullptr; });
+    for (int kind = 0; kind < 2; ++kind) {
+      panel->setKind(kind);
+      wait_until([] { return true; });
+      shoot(QStringLiteral("rescaling-%1").arg(kind));
+    }
+    desk->runProbes("507");
+    panel->findChild<QTabWidget*>()->setCurrentIndex(1);
+    wait_until([] { return true; });
+    shoot(QStringLiteral("rescaling-probing"));
+    wait_until([&] { return !desk->job().isRunning(); });
+    shoot(QStringLiteral("rescaling-probes"));
+  }
+
+  void whatIf() {
+    window_.showPanel("whatif");
+    auto* panel = dynamic_cast<WhatIfPanel*>(window_.panel());
+    if (panel == nullptr) return;
+    auto* desk = panel->findChild<WhatIfDesk*>();
+    WhatIf edits;
+    for (const EditTemplate& offered : edit_templates({15, 5, 507})) edits.push_back(offered.edit);
+    desk->apply({{edits[0], true}, {edits[3], false}, {edits[7], true}});
+    wait_until([&] { return desk->state().preview != nullptr; });
+    panel->showTab(1);
+    wait_until([] { return true; });
+    shoot(QStringLiteral("whatif-preview"));
+    wait_until([&] { return desk->state().obstacle.empty(); });
+    desk->run();
+    wait_until([] { return true; });
+    shoot(QStringLiteral("whatif-running"));
+    wait_until([&] { return desk->state().is_current && desk->state().maps != nullptr; });
+    for (int tab = 0; tab < 4; ++tab) {
+      panel->showTab(tab);
+      wait_until([] { return true; });
+      shoot(QStringLiteral("whatif-%1").arg(tab));
+    }
+    desk->apply(
+        {{parse_what_if(R"({"edit":"residual.clip","limit":1,"layers":[99]})").front(), true}});
+    desk->run();
+    wait_until([&] { return !desk->job().isRunning(); });
+    shoot(QStringLiteral("whatif-failed"));
+    AbsorbDialog dialog(QStringLiteral("absorbed"), panel);
+    dialog.show();
+    wait_until([] { return true; });
+    dialog.grab().save(folder_ + QStringLiteral("/whatif-absorb.png"));
+  }
+
   bool is_there(const PanelEntry& entry) const {
     const Session& session = window_.session();
     for (const Picture picture : entry.pictures) {

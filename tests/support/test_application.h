@@ -8,11 +8,12 @@
 
 namespace sinkscope {
 
-// The one application of a test process, without a display. It is never destroyed: widgets of the
-// last test may outlive main().
+// The one application of a test process, without a display unless SINKSCOPE_TEST_DISPLAY is set. It
+// is never destroyed: widgets of the last test may outlive main().
 inline QApplication& test_application() {
   static QApplication* app = [] {
-    qputenv("QT_QPA_PLATFORM", "offscreen");
+    if (!qEnvironmentVariableIsSet("SINKSCOPE_TEST_DISPLAY"))
+      qputenv("QT_QPA_PLATFORM", "offscreen");
     static int argc = 1;
     static char name[] = "test";
     static char* argv[] = {name, nullptr};

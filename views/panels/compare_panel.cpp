@@ -104,13 +104,23 @@ void ComparePanel::arrange() {
   difference_strip_->setVisible(snapshot_ && !snapshot_->differences.empty());
   for (std::size_t i = 0; i < mapCount(); ++i) {
     const bool below = isDifference(i);
+    if (side_by_side_) {
+      grid_->addWidget(maps_[i], 0, static_cast<int>(i));
+      maps_[i]->show();
+      continue;
+    }
     const std::size_t column = below ? snapshot_->differences[i - snapshot_->sides.size()].b : i;
     grid_->addWidget(maps_[i], below ? 1 : 0, static_cast<int>(column));
     maps_[i]->show();
   }
-  grid_->addWidget(difference_strip_, 1, 0);
-  for (int c = 0; c < grid_->columnCount(); ++c)
-    grid_->setColumnStretch(c, snapshot_ && c < static_cast<int>(snapshot_->sides.size()) ? 1 : 0);
+  const int n_columns = static_cast<int>(!snapshot_      ? 0
+                                         : side_by_side_ ? mapCount()
+                                                         : snapshot_->sides.size());
+  if (side_by_side_)
+    grid_->addWidget(difference_strip_, 0, n_columns);
+  else
+    grid_->addWidget(difference_strip_, 1, 0);
+  for (int c = 0; c < grid_->columnCount(); ++c) grid_->setColumnStretch(c, c < n_columns ? 1 : 0);
 }
 
 Heatmap* ComparePanel::addMap(std::size_t i) {
@@ -190,6 +200,12 @@ void ComparePanel::writeNotes() {
 }
 
 QString ComparePanel::notesText() const { return notes_->text(); }
+
+void ComparePanel::setSideBySide(bool side_by_side) {
+  side_by_side_ = side_by_side;
+  difference_strip_->setMaximumWidth(side_by_side ? 110 : QWIDGETSIZE_MAX);
+  arrange();
+}
 
 void ComparePanel::setShared(bool shared) {
   shared_ = shared;

@@ -31,6 +31,9 @@ class ComparePanel : public Panel {
   // One range for all sides, or one for each.
   void setShared(bool shared);
   bool isShared() const { return shared_; }
+  // Everything in one row, the strip of the differences at its end, instead of the differences
+  // below: for a place that is wide and low.
+  void setSideBySide(bool side_by_side);
 
   ColorScale colorScale() const override;
   void setRangeRequest(const RangeRequest& request) override;
@@ -71,7 +74,7 @@ class ComparePanel : public Panel {
   std::string sideColormap() const;
 
   std::shared_ptr<const CompareSnapshot> snapshot_;
-  bool shared_ = true, is_signed_ = false;
+  bool shared_ = true, is_signed_ = false, side_by_side_ = false;
   RangeRequest request_, difference_request_;
   std::vector<ValueRange> ranges_;  // of each map
   std::vector<Heatmap*> maps_;

@@ -10,6 +10,7 @@
 
 #include "core/draw/pyramid.h"
 #include "core/draw/value_range.h"
+#include "core/figure/figure_request.h"
 #include "core/snapshot/cell_ref.h"
 
 namespace sinkscope {
@@ -47,6 +48,8 @@ class Panel : public QWidget {
   // The part of its map that is zoomed to, in whole cells; nullopt = all of it, or several maps of
   // which none leads.
   virtual std::optional<CellRect> zoomedTo() const { return std::nullopt; }
+  // The figure of what is shown, where that is not the session's to say; nullopt = it is.
+  virtual std::optional<FigureRequest> figureRequest() const { return std::nullopt; }
   // Marks what is selected for all panels.
   virtual void setSelection(const CellRef& /*selection*/) {}
 
@@ -55,6 +58,7 @@ class Panel : public QWidget {
   void picked(const sinkscope::CellRef& cell);
   void pinAsked(const sinkscope::ReadOut& readOut);
   void colorScaleChanged();
+  void exportAsked();  // what figureRequest() says
 };
 
 }  // namespace sinkscope

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "app/gui/rescaling_desk.h"
+
+#include <fmt/format.h>
+
+#include <QEvent>
+#include <QWidget>
+#include <utility>
+
+#include "app/cli/model_weights.h"
+#include "app/cli/parse_text.h"
+#include "app/probe_model.h"
+#include "app/what_if_plan.h"
+#include "core/error.h"
+
+namespace sinkscope {
+namespace {
+
+std::vector<ProbeMode> all_modes() {
+  std::vector<ProbeMode> modes;
+  for (int i = 0; i <= static_cast<int>(ProbeMode::remove_const); ++i)
+    modes.push_back(static_cast<ProbeMode>(i));
+  return modes;
+}
+
+// The table of `sinkscope probe MODEL --dims DIMS` for the tokens of a recorded run.
+std::optional<ProbeTable> probe_table(const ModelFiles& model, const RunFacts& run,
+                                      const std::string& dims, JobContext job) {
+  const auto reader = CaptureReader::open(run.path);
+  CaptureRequest request =
+      plan_what_if(model, run.input, reader->read_text(run.run, "provenance/command"), {}).request;
+  request.runs = {run.input};
+  ProbeTable table;
+  table.tau = 3;
+  table.model = model.spec().name;
+  table.n_tokens = run.seq_len();
+  if (dims == "auto") {
+    const auto found = find_outlier_dims(model, request, job);
+    if (!found) return std::nullopt;
+    table.dims = *found;
+  } else {
+    table.dims = parse_ranges("dimensions", dims);
+    if (table.dims.empty())
+      throw Error(ErrorKind::invalid_argument, "dimensions: expected some, found all of them");
+  }
+  table.rows =
+      planned_probes(probe_readers(model.spec().n_layers, false),
+                     {PositionFilter::parse("rest"), PositionFilter::parse("first")}, all_modes());
+  if (!measure_probes(model, evaluate_like(request), table, job)) return std::nullopt;
+  return table;
+}
+
+}  // namespace
+
+RescalingDesk::RescalingDesk(Session& session, QWidget* panel)
+    : QObject(panel),
+      session_(session),
+      panel_(*panel),
+      files_(std::make_shared<OpenFiles>()),
+      worker_(std::make_unique<Worker>(*this)) {
+  panel->installEventFilter(this);
+  connect(&session_, &Session::opened, this, &RescalingDesk::follow);
+  connect(&session_, &Session::selectionChanged, this, &RescalingDesk::follow);
+  connect(&job_, &BackgroundJob::progressed, this, &RescalingDesk::progressed);
+  connect(&job_, &BackgroundJob::finished, this, &RescalingDesk::publish);
+  connect(&job_, &BackgroundJob::canceled, this, &RescalingDesk::publish);
+  connect(&job_, &BackgroundJob::failed, this, [this](const QString& message) {
+    state_.probes_failure = message.toStdString();
+    publish();
+  });
+  follow();
+}
+
+RescalingDesk::~RescalingDesk() { worker_.reset(); }
+
+bool RescalingDesk::eventFilter(QObject* watched, QEvent* event) {
+  if (watched == &panel_ && event->type() == QEvent::Show) refresh();
+  return QObject::eventFilter(watched, event);
+}
+
+void RescalingDesk::follow() {
+  const auto run = session_.run();
+  // A run that was recorded anew is another one.
+  if (run != run_) {
+    job_.cancel();
+    run_ = run;
+    is_read_ = false;
+    state_ = {};
+    publish();
+  } else if (state_.obstacle != obstacle()) {
+    publish();
+  }
+  if (panel_.isVisible()) refresh();
+}
+
+void RescalingDesk::refresh() {
+  if (is_read_ || run_ == nullptr) return;
+  is_read_ = true;
+  const auto run = run_;
+  worker_->submit(
+      "evidence",
+      [this, files = files_, run](const std::stop_token&) {
+        files->close(run->path);  // it may have been recorded anew
+        RescalingRequest request;
+        request.run = run->run;
+        auto snapshot = std::make_shared<const RescalingSnapshot>(
+            rescaling_snapshot(files->reader(run->path), request));
+        return [this, run, snapshot] {
+          if (run_ != run) return;
+          state_.snapshot = snapshot;
+          publish();
+        };
+      },
+      [this, run](const std::string& message) {
+        if (run_ != run) return;
+        state_.failure = message;
+        publish();
+      });
+}
+
+std::string RescalingDesk::obstacle() const {
+  if (run_ == nullptr) return "no run is selected";
+  if (run_->input.edit_of >= 0) return "a twin under edits is selected: choose the run itself";
+  const auto model = session_.modelOf(*run_);
+  if (model == nullptr) return fmt::format("no model: open {}", run_->model.name);
+  return model->card.obstacles.empty() ? std::string() : model->card.obstacles.front();
+}
+
+void RescalingDesk::runProbes(const std::string& dims) {
+  if (!obstacle().empty()) return publish();
+  state_.probes_failure.clear();
+  const auto run = run_;
+  const auto model = session_.modelOf(*run)->files;
+  job_.start(model->spec().n_layers,
+             [this, run, model, dims](JobContext job) -> std::optional<Worker::Deliver> {
+               auto table = probe_table(*model, *run, dims, std::move(job));
+               if (!table) return std::nullopt;
+               const auto probes =
+                   std::make_shared<const ProbesSnapshot>(probes_snapshot(std::move(*table)));
+               return [this, run, probes] {
+                 if (run_ == run) state_.probes = probes;
+               };
+             });
+  publish();
+}
+
+void RescalingDesk::computeWithWeights() {
+  if (!obstacle().empty()) return publish();
+  state_.probes_failure.clear();
+  const auto run = run_;
+  const auto model = session_.modelOf(*run)->files;
+  job_.start(model->spec().n_layers,
+             [this, run, model](JobContext job) -> std::optional<Worker::Deliver> {
+               // Between two pieces of a weight it can be stopped.
+               const WeightRows all = model_weights(model);
+               const WeightRows weights = [&](const std::string& which, int layer,
+                                              const std::function<void(const MatrixF&)>& visit) {
+                 job.progress.stage = Stage::reading;
+                 job.progress.layer = std::max(0, layer);
+                 if (!job.stop.stop_requested()) all(which, layer, visit);
+               };
+               RescalingRequest request;
+               request.run = run->run;
+               auto snapshot = std::make_shared<const RescalingSnapshot>(
+                   rescaling_snapshot(*CaptureReader::open(run->path), request, weights));
+               if (job.stop.stop_requested()) return std::nullopt;
+               return [this, run, snapshot] {
+                 if (run_ == run) state_.snapshot = snapshot;
+               };
+             });
+  publish();
+}
+
+void RescalingDesk::publish() {
+  state_.obstacle = obstacle();
+  state_.is_running = job_.isRunning();
+  emit changed();
+}
+
+}  // namespace sinkscope

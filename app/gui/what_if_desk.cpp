@@ -1,0 +1,332 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "app/gui/what_if_desk.h"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <utility>
+
+#include "app/absorb_model.h"
+#include "app/cli/parse_text.h"
+#include "app/cli/size_table.h"
+#include "app/record_capture.h"
+#include "app/what_if_plan.h"
+#include "core/error.h"
+
+namespace sinkscope {
+
+WhatIfDesk::WhatIfDesk(Session& session, QObject* parent)
+    : QObject(parent),
+      session_(session),
+      folder_(std::make_shared<TemporaryFolder>()),
+      files_(std::make_shared<OpenFiles>()),
+      worker_(std::make_unique<Worker>(*this)) {
+  connect(&session_, &Session::opened, this, &WhatIfDesk::follow);
+  connect(&session_, &Session::selectionChanged, this, &WhatIfDesk::follow);
+  connect(&job_, &BackgroundJob::progressed, this, &WhatIfDesk::progressed);
+  connect(&job_, &BackgroundJob::finished, this, &WhatIfDesk::publish);
+  connect(&job_, &BackgroundJob::canceled, this, &WhatIfDesk::publish);
+  connect(&absorb_job_, &BackgroundJob::progressed, this, &WhatIfDesk::progressed);
+  connect(&absorb_job_, &BackgroundJob::finished, this, &WhatIfDesk::publish);
+  connect(&absorb_job_, &BackgroundJob::canceled, this, &WhatIfDesk::publish);
+  for (const BackgroundJob* job : {&job_, &absorb_job_})
+    connect(job, &BackgroundJob::failed, this, [this](const QString& message) {
+      state_.failure = message.toStdString();
+      publish();
+    });
+  follow();
+}
+
+WhatIfDesk::~WhatIfDesk() { worker_.reset(); }
+
+void WhatIfDesk::apply(EditList edits) {
+  history_.apply(std::move(edits));
+  edited();
+}
+
+void WhatIfDesk::undo() {
+  history_.undo();
+  edited();
+}
+
+void WhatIfDesk::redo() {
+  history_.redo();
+  edited();
+}
+
+void WhatIfDesk::edited() {
+  state_.failure.clear();
+  state_.note.clear();
+  preview(history_.current(), preview_selected_);
+  if (runs_always_)
+    run();
+  else
+    publish();
+}
+
+void WhatIfDesk::cancel() {
+  job_.cancel();
+  absorb_job_.cancel();
+}
+
+void WhatIfDesk::setRunsAlways(bool always) {
+  runs_always_ = always;
+  if (always && !state_.is_current) run();
+}
+
+void WhatIfDesk::setMaps(MapKind kind) {
+  if (state_.maps_request.kind == kind) return;
+  state_.maps_request.kind = kind;
+  readMaps();
+}
+
+// A result belongs to the run it was made from.
+void WhatIfDesk::forget() {
+  job_.cancel();
+  state_.result = nullptr;
+  state_.maps = nullptr;
+  state_.failure.clear();
+  state_.maps_failure.clear();
+  state_.preview = nullptr;
+  state_.preview_failure.clear();
+  preview_input_ = nullptr;
+}
+
+void WhatIfDesk::follow() {
+  const auto run = session_.run();
+  const bool is_other = run != baseline_;  // also one that was recorded anew
+  if (is_other) {
+    forget();
+    recorded_.clear();
+  }
+  baseline_ = run;
+  if (is_other && run != nullptr)
+    worker_->submit(
+        "command",
+        [this, files = files_, run](const std::stop_token&) -> Worker::Deliver {
+          files->close(run->path);
+          const std::string command =
+              files->reader(run->path).read_text(run->run, "provenance/command");
+          return [this, run, command] {
+            if (baseline_ == run) recorded_ = command;
+            publish();
+          };
+        },
+        [this](const std::string& message) {
+          state_.failure = message;
+          publish();
+        });
+  const CellRef& cell = session_.selection().cell;
+  const BeforeAfterRequest before = state_.maps_request;
+  state_.maps_request.layer = cell.layer;
+  state_.maps_request.head = cell.head;
+  publish();
+  if (state_.maps_request != before) {
+    readMaps();
+    previewAgain();
+  }
+}
+
+std::string WhatIfDesk::obstacle() const {
+  if (baseline_ == nullptr) return "no run is selected: record the model, or open a capture";
+  if (baseline_->input.edit_of >= 0) return "a twin under edits is selected: choose the run itself";
+  const auto model = session_.modelOf(*baseline_);
+  if (model == nullptr) return fmt::format("no model: open {} to rerun it", baseline_->model.name);
+  if (!model->card.obstacles.empty()) return model->card.obstacles.front();
+  if (recorded_.empty()) return "reading how the run was recorded";
+  return {};
+}
+
+void WhatIfDesk::run() {
+  state_.failure.clear();
+  const std::string why = obstacle();
+  const WhatIf edits = switched_on(history_.current());
+  if (!why.empty() || edits.empty()) {
+    job_.cancel();
+    publish();
+    return;
+  }
+  const std::string path = folder_->file(fmt::format("what-if-{}.h5", ++n_runs_));
+  const auto model = session_.modelOf(*baseline_)->files;
+  job_.start(model->spec().n_layers,
+             [this, model, edits, path, input = baseline_->input, recorded = recorded_,
+              folder = folder_](JobContext job) -> std::optional<Worker::Deliver> {
+               const WhatIfPlan plan = plan_what_if(*model, input, recorded, edits);
+               require_free_space(path, plan.file_bytes);
+               if (!record_capture(*model, plan.request, plan.layout, path,
+                                   CaptureWriter::Existing::overwrite, job)) {
+                 std::error_code ignored;
+                 std::filesystem::remove(path + ".part", ignored);
+                 return std::nullopt;
+               }
+               const auto reader = CaptureReader::open(path);
+               const auto result =
+                   std::make_shared<const WhatIfResult>(read_what_if_result(*reader));
+               return [this, result, edits] {
+                 state_.result = result;
+                 results_.push_back(result->path);
+                 tidy();
+                 result_edits_ = edits;
+                 state_.maps = nullptr;
+                 readMaps();
+               };
+             });
+  publish();
+}
+
+void WhatIfDesk::readMaps() {
+  state_.maps_failure.clear();
+  if (state_.result == nullptr) return publish();
+  const auto result = state_.result;
+  const BeforeAfterRequest request = state_.maps_request;
+  const auto is_current = [this, result, request] {
+    return state_.result == result && state_.maps_request == request;
+  };
+  worker_->submit(
+      "maps",
+      [this, files = files_, result, request, is_current](const std::stop_token& stop) {
+        auto maps = std::make_shared<const CompareSnapshot>(
+            read_before_after(files->reader(result->path), *result, request, stop));
+        return [this, maps, is_current] {
+          if (!is_current()) return;
+          state_.maps = maps;
+          publish();
+        };
+      },
+      [this, is_current](const std::string& message) {
+        if (!is_current()) return;
+        state_.maps = nullptr;
+        state_.maps_failure = message;
+        publish();
+      });
+  publish();
+}
+
+// The last two stay: a figure may be made of the one before.
+void WhatIfDesk::tidy() {
+  while (results_.size() > 2) {
+    worker_->submit(
+        "tidy " + results_.front(),
+        [files = files_, path = results_.front()](const std::stop_token&) -> Worker::Deliver {
+          files->close(path);
+          std::error_code ignored;
+          std::filesystem::remove(path, ignored);
+          return {};
+        },
+        [](const std::string&) {});
+    results_.erase(results_.begin());
+  }
+}
+
+void WhatIfDesk::previewAgain() { preview(preview_edits_, preview_selected_); }
+
+void WhatIfDesk::preview(const EditList& edits, int selected) {
+  preview_edits_ = edits;
+  preview_selected_ = selected;
+  if (baseline_ == nullptr || selected < 0 || selected >= static_cast<int>(edits.size())) {
+    worker_->stop("preview");
+    state_.preview = nullptr;
+    state_.preview_failure.clear();
+    return publish();
+  }
+  const PreviewPlace place =
+      preview_place(edits[static_cast<std::size_t>(selected)].edit, baseline_->run,
+                    state_.maps_request.layer, state_.maps_request.head);
+  worker_->submit(
+      "preview",
+      [this, files = files_, run = baseline_, place, what_if = switched_on(edits),
+       input = preview_input_](const std::stop_token&) mutable {
+        if (input == nullptr || input->place != place)
+          input = std::make_shared<const PreviewInput>(
+              read_preview_input(files->reader(run->path), place));
+        auto shown = std::make_shared<const PreviewSnapshot>(sinkscope::preview(*input, what_if));
+        return [this, run, input, shown] {
+          if (baseline_ != run) return;
+          preview_input_ = input;
+          state_.preview = shown;
+          state_.preview_failure.clear();
+          publish();
+        };
+      },
+      [this](const std::string& message) {
+        state_.preview = nullptr;
+        state_.preview_failure = message;
+        publish();
+      });
+}
+
+void WhatIfDesk::absorb(const std::string& dims, const std::string& factor,
+                        const std::string& folder) {
+  state_.failure.clear();
+  state_.note.clear();
+  const std::string why = obstacle();
+  if (!why.empty()) {
+    state_.failure = why;
+    return publish();
+  }
+  const auto model = session_.modelOf(*baseline_)->files;
+  absorb_job_.start(model->spec().n_layers,
+                    [this, model, dims, factor, folder, input = baseline_->input,
+                     recorded = recorded_](JobContext job) -> std::optional<Worker::Deliver> {
+                      AbsorbRequest request;
+                      request.run = plan_what_if(*model, input, recorded, {}).request;
+                      request.run.runs = {input};
+                      request.output = folder;
+                      if (dims != "auto") request.dims = parse_ranges("dimensions", dims);
+                      if (factor != "auto")
+                        request.factor = parse_number("factor", factor, 1e-6, 1e9);
+                      const auto outcome = absorb_model(*model, request, std::move(job));
+                      if (!outcome) return std::nullopt;
+                      return [this, outcome, folder] {
+                        const std::string text = absorb_text(*outcome);
+                        if (outcome->is_kept)
+                          state_.note = text + "\nwritten: " + folder;
+                        else
+                          state_.failure = text;
+                      };
+                    });
+  publish();
+}
+
+void WhatIfDesk::save(const std::string& path) {
+  if (state_.result == nullptr) return;
+  worker_->submit(
+      "save",
+      [this, path, from = state_.result->path, folder = folder_](const std::stop_token&) {
+        std::error_code failure;
+        std::filesystem::copy_file(from, path, std::filesystem::copy_options::overwrite_existing,
+                                   failure);
+        if (failure)
+          throw Error(ErrorKind::io,
+                      fmt::format("{}: cannot be written: {}", path, failure.message()));
+        return [this, path] {
+          state_.note = "saved " + path;
+          publish();
+        };
+      },
+      [this](const std::string& message) {
+        state_.failure = message;
+        publish();
+      });
+}
+
+void WhatIfDesk::publish() {
+  state_.edits = history_.current();
+  state_.can_undo = history_.can_undo();
+  state_.can_redo = history_.can_redo();
+  state_.subject = baseline_ == nullptr ? "" : run_title(*baseline_);
+  state_.obstacle = obstacle();
+  state_.is_running = job_.isRunning();
+  state_.is_absorbing = absorb_job_.isRunning();
+  state_.is_current = state_.result != nullptr && result_edits_ == switched_on(state_.edits);
+  emit changed();
+}
+
+std::string WhatIfDesk::command(const std::string& output) const {
+  const auto model = baseline_ == nullptr ? nullptr : session_.modelOf(*baseline_);
+  if (model == nullptr || recorded_.empty()) return {};
+  return what_if_command(model->card.path, baseline_->input, recorded_,
+                         switched_on(history_.current()), output);
+}
+
+}  // namespace sinkscope

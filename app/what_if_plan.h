@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "capture/engine.h"
+
+namespace sinkscope {
+
+// Puts the edited twin of every run behind them.
+void add_twins(std::vector<RunInput>& runs, const WhatIf& what_if);
+
+// The rerun of a recorded prompt under edits, recording what that recording holds.
+struct WhatIfPlan {
+  CaptureRequest request;  // the run and its twin
+  CaptureLayout layout;
+  std::int64_t file_bytes = 0;
+};
+
+// `recorded`: provenance/command of the recording. Throws Error: invalid_argument, corrupt,
+// unsupported for a model that cannot be run.
+WhatIfPlan plan_what_if(const ModelFiles& model, const RunInput& input, const std::string& recorded,
+                        const WhatIf& what_if);
+
+// The line for a shell that does the same: "sinkscope whatif MODEL --edit '…' --tokens … -o F.h5".
+std::string what_if_command(const std::string& model, const RunInput& input,
+                            const std::string& recorded, const WhatIf& what_if,
+                            const std::string& output);
+
+}  // namespace sinkscope

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "core/what_if/what_if.h"
+
+namespace sinkscope {
+
+// Edits as a person keeps them: in order, each of which may be switched off and stays in the list.
+struct SwitchedEdit {
+  Edit edit;
+  bool is_on = true;
+  bool operator==(const SwitchedEdit&) const = default;
+};
+using EditList = std::vector<SwitchedEdit>;
+using EditHistory = History<EditList>;
+
+// The edits that are switched on: what is run.
+WhatIf switched_on(const EditList& edits);
+
+// One line in words: "clip the stream at ±100", "softmax1 in layers 15, heads 5".
+std::string edit_sentence(const Edit& edit);
+
+// What an edit is made for before it is changed: attention edits for one head, edits of a dimension
+// for one dimension.
+struct EditPlace {
+  int layer = 0, head = 0, dim = 0;
+};
+
+// One edit of every kind to begin with, and what it is called in a menu.
+struct EditTemplate {
+  std::string name;
+  Edit edit;
+};
+std::vector<EditTemplate> edit_templates(const EditPlace& place);
+
+}  // namespace sinkscope

@@ -1,0 +1,442 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "views/panels/rescaling_panel.h"
+
+#include <QComboBox>
+#include <QEvent>
+#include <QGridLayout>
+#include <QLabel>
+#include <QLineEdit>
+#include <QProgressBar>
+#include <QPushButton>
+#include <QScrollArea>
+#include <QSignalBlocker>
+#include <QTabWidget>
+#include <QVBoxLayout>
+#include <algorithm>
+#include <cmath>
+
+#include "core/number_text.h"
+#include "core/rescale/theory.h"
+#include "core/site_name.h"
+#include "views/heatmap/heatmap.h"
+#include "views/theme.h"
+#include "views/widgets/bar_list.h"
+#include "views/widgets/help_button.h"
+#include "views/widgets/line_plot.h"
+#include "views/widgets/scatter_plot.h"
+
+namespace sinkscope {
+namespace {
+
+constexpr int kCurvePoints = 100;
+
+ScatterSeries dots(const QString& name, int color, const std::vector<RescalingPoint>& points) {
+  ScatterSeries series{name, ScatterSeries::Style::dots, color, {}, {}};
+  for (const RescalingPoint& point : points) {
+    series.x.push_back(point.x);
+    series.y.push_back(point.y);
+  }
+  return series;
+}
+
+ScatterSeries bound_curve(const QString& name, ScatterSeries::Style style, int color,
+                          double ratio) {
+  ScatterSeries series{name, style, color, {}, {}};
+  for (int i = 0; i <= kCurvePoints; ++i) {
+    const double r = static_cast<double>(i) / kCurvePoints;
+    series.x.push_back(r);
+    series.y.push_back(upper_bound_1(r * r, 1, ratio));
+  }
+  return series;
+}
+
+PlotLine over_layers(const QString& name, const std::vector<int>& layers,
+                     const std::vector<double>& values, int n_layers) {
+  PlotLine line{name, {}, values};
+  for (const int layer : layers) line.x.push_back(layer < 0 ? n_layers : layer);
+  return line;
+}
+
+QString number(double value) { return QString::fromStdString(readable(value)); }
+
+}  // namespace
+
+RescalingPanel::RescalingPanel(QWidget* parent)
+    : Panel(parent),
+      head_(new QLabel(this)),
+      role_(new QLabel(this)),
+      tabs_(new QTabWidget(this)),
+      kind_(new QComboBox(this)),
+      weights_(new QPushButton(tr("With the model's weights"), this)),
+      bound_(new ScatterPlot(this)),
+      shares_(new ScatterPlot(this)),
+      factors_(new LinePlot(this)),
+      histogram_(new Heatmap(this)) {
+  for (QLabel* label : {head_, role_}) {
+    label->setWordWrap(true);
+    label->setTextFormat(Qt::PlainText);
+    label->setTextInteractionFlags(Qt::TextSelectableByMouse);
+  }
+  tabs_->addTab(makeEvidence(), tr("Evidence"));
+  tabs_->addTab(makeProbes(), tr("Causal probes"));
+  auto* layout = new QVBoxLayout(this);
+  layout->addWidget(head_);
+  layout->addWidget(role_);
+  layout->addWidget(tabs_, 1);
+  connect(kind_, &QComboBox::currentIndexChanged, this, [this] { showEvidence(); });
+  connect(weights_, &QPushButton::clicked, this, &RescalingPanel::weightsAsked);
+  connect(tabs_, &QTabWidget::currentChanged, this, &Panel::colorScaleChanged);
+  connect(bound_, &ScatterPlot::hovered, this, [this](int series, int point) {
+    hover(boundPoints(series), point, QStringLiteral("r"), QStringLiteral("‖y‖_rms / max|λ|"));
+  });
+  connect(shares_, &ScatterPlot::hovered, this, [this](int series, int point) {
+    hover(sharePoints(series), point, tr("share before"), tr("share after"));
+  });
+  const auto pick = [this](const std::vector<RescalingPoint>* points, int point) {
+    if (points == nullptr || point < 0) return;
+    const RescalingPoint& at = (*points)[static_cast<std::size_t>(point)];
+    CellRef cell;
+    cell.layer = at.layer;
+    cell.head = at.head;
+    cell.token = at.token;
+    cell.dim = at.dim;
+    emit picked(cell);
+  };
+  connect(bound_, &ScatterPlot::picked, this,
+          [this, pick](int series, int point) { pick(boundPoints(series), point); });
+  connect(shares_, &ScatterPlot::picked, this,
+          [this, pick](int series, int point) { pick(sharePoints(series), point); });
+  setState({});
+}
+
+QWidget* RescalingPanel::makeEvidence() {
+  auto* all = new QWidget(tabs_);
+  auto* bar = new QHBoxLayout;
+  bar->addWidget(kind_);
+  bar->addWidget(new HelpButton("rescale factor", all));
+  bar->addStretch(1);
+  bar->addWidget(weights_);
+  auto* grid = new QGridLayout;
+  grid->addWidget(bound_, 0, 0);
+  grid->addWidget(shares_, 0, 1);
+  grid->addWidget(factors_, 1, 0);
+  grid->addWidget(histogram_, 1, 1);
+  for (int i = 0; i < 2; ++i) {
+    grid->setColumnStretch(i, 1);
+    grid->setRowStretch(i, 1);
+  }
+  auto* layout = new QVBoxLayout(all);
+  layout->setContentsMargins(4, 4, 4, 4);
+  layout->addLayout(bar);
+  layout->addLayout(grid, 1);
+  return all;
+}
+
+QWidget* RescalingPanel::makeProbes() {
+  auto* all = new QWidget(tabs_);
+  run_ = new QPushButton(tr("Run the causal probes"), all);
+  dims_ = new QLineEdit(QStringLiteral("auto"), all);
+  dims_->setMaximumWidth(90);
+  dims_->setToolTip(
+      tr("The probed dimensions: auto (the residual sink, else the massive one), or "
+         "507, or 507,247"));
+  progress_text_ = new QLabel(all);
+  progress_ = new QProgressBar(all);
+  progress_->setTextVisible(false);
+  progress_->setFixedWidth(140);
+  cancel_ = new QPushButton(tr("Cancel"), all);
+  probes_text_ = new QLabel(all);
+  probes_text_->setWordWrap(true);
+  connect(run_, &QPushButton::clicked, this, [this] { emit probesAsked(dims_->text().trimmed()); });
+  connect(cancel_, &QPushButton::clicked, this, &RescalingPanel::cancelAsked);
+  auto* bar = new QHBoxLayout;
+  bar->addWidget(run_);
+  bar->addWidget(new HelpButton("causal probe", all));
+  bar->addWidget(new QLabel(tr("dimensions"), all));
+  bar->addWidget(dims_);
+  bar->addWidget(progress_text_);
+  bar->addWidget(progress_);
+  bar->addWidget(cancel_);
+  bar->addStretch(1);
+  bars_area_ = new QWidget;
+  groups_ = new QVBoxLayout(bars_area_);
+  groups_->setContentsMargins(0, 0, 8, 0);
+  groups_->addStretch(1);
+  auto* scroll = new QScrollArea(all);
+  scroll->setWidget(bars_area_);
+  scroll->setWidgetResizable(true);
+  scroll->setFrameShape(QFrame::NoFrame);
+  scroll->setHorizontalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
+  auto* layout = new QVBoxLayout(all);
+  layout->setContentsMargins(4, 4, 4, 4);
+  layout->addLayout(bar);
+  layout->addWidget(probes_text_);
+  layout->addWidget(scroll, 1);
+  return all;
+}
+
+void RescalingPanel::setState(const RescalingState& state) {
+  const bool new_snapshot = state.snapshot != state_.snapshot;
+  const bool new_probes = state.probes != state_.probes;
+  state_ = state;
+  if (new_snapshot) {
+    const QSignalBlocker blocker(kind_);
+    const int index = std::max(0, kind_->currentIndex());
+    kind_->clear();
+    if (state_.snapshot)
+      for (const NormCloud& one : state_.snapshot->norms) {
+        const QString name = QString::fromStdString(one.name);
+        kind_->addItem(name.at(0).toUpper() + name.mid(1));
+      }
+    kind_->setCurrentIndex(std::min(index, kind_->count() - 1));
+  }
+  kind_->setEnabled(kind_->count() > 0);
+  weights_->setEnabled(state_.snapshot != nullptr && state_.obstacle.empty() && !state_.is_running);
+  weights_->setToolTip(
+      state_.obstacle.empty()
+          ? tr("Contributions into the next linear layers and through W_o; reads all of the "
+               "model's weights")
+          : tr("not computed: %1").arg(QString::fromStdString(state_.obstacle)));
+  run_->setEnabled(state_.obstacle.empty() && !state_.is_running);
+  run_->setToolTip(QString::fromStdString(state_.obstacle));
+  for (QWidget* widget : {static_cast<QWidget*>(progress_), static_cast<QWidget*>(cancel_),
+                          static_cast<QWidget*>(progress_text_)})
+    widget->setVisible(state_.is_running);
+  if (!state_.is_running) setProgress(-1, {});
+  showTexts();
+  if (new_snapshot) showEvidence();
+  if (new_probes) showProbes();
+}
+
+void RescalingPanel::setProgress(double share, const QString& text) {
+  progress_->setRange(0, share < 0 ? 0 : 1000);
+  progress_->setValue(share < 0 ? 0 : static_cast<int>(share * 1000));
+  progress_text_->setText(text);
+}
+
+void RescalingPanel::showTexts() {
+  QStringList head;
+  if (!state_.failure.empty()) head << QString::fromStdString(state_.failure);
+  if (state_.snapshot) {
+    head << QString::fromStdString(state_.snapshot->bound_text + " " + state_.snapshot->suggestion);
+    if (!state_.snapshot->contribution.empty())
+      head << QString::fromStdString(state_.snapshot->contribution);
+    for (const std::string& what : state_.snapshot->not_computed)
+      head << QString::fromStdString(what);
+  }
+  head_->setText(head.join(QLatin1Char('\n')));
+  QStringList role;
+  if (state_.probes)
+    for (const ProbeBars& bars : state_.probes->groups) {
+      const QString sentence = QString::fromStdString(bars.sentence);
+      if (bars.reader != "all norms" && bars.at != "first" && !sentence.isEmpty())
+        role << tr("Probes: %1").arg(sentence);
+    }
+  if (role.isEmpty())
+    role << tr(
+        "Rescaler, flag or constant bias channel: only the causal probes decide, and they "
+        "have not been run.");
+  role_->setText(role.join(QLatin1Char('\n')));
+  QPalette colors = palette();
+  const bool is_failure = !state_.probes_failure.empty();
+  colors.setColor(QPalette::WindowText,
+                  is_failure ? warning_color(palette()) : muted_color(palette()));
+  probes_text_->setPalette(colors);
+  probes_text_->setText(
+      is_failure ? QString::fromStdString(state_.probes_failure)
+      : !state_.obstacle.empty()
+          ? tr("Cannot run: %1").arg(QString::fromStdString(state_.obstacle))
+          : tr("What a norm sees is changed, the stream is not: how much the loss rises, in nats a "
+               "token. zero = out of the norm; denominator = out of its root mean square alone; "
+               "direct = its output alone."));
+}
+
+const NormCloud* RescalingPanel::cloud() const {
+  const int index = kind_->currentIndex();
+  if (!state_.snapshot || index < 0 || index >= static_cast<int>(state_.snapshot->norms.size()))
+    return nullptr;
+  return &state_.snapshot->norms[static_cast<std::size_t>(index)];
+}
+
+void RescalingPanel::setKind(int index) { kind_->setCurrentIndex(index); }
+
+void RescalingPanel::showEvidence() {
+  const NormCloud* shown = cloud();
+  if (shown == nullptr) {
+    bound_->setSeries(tr("Bound"), {}, {}, {});
+    shares_->setSeries(tr("Shares"), {}, {}, {});
+    factors_->setLines(tr("Factors"), {}, {});
+    return showHistogram();
+  }
+  bound_->setSeries(
+      tr("Norm output under its bound"), tr("r = |h_d| / ‖h‖"), QStringLiteral("‖y‖_rms / max|λ|"),
+      {dots(tr("others"), 0, shown->bound_rest), dots(tr("first token"), 1, shown->bound_first),
+       bound_curve(tr("bound, |λ_d| ≤ %1 max").arg(number(shown->gain_ratio)),
+                   ScatterSeries::Style::line, 2, shown->gain_ratio),
+       bound_curve(tr("λ_d = 0"), ScatterSeries::Style::dashed, -1, 0)});
+  shares_->setSeries(
+      tr("Share before and after"), tr("share before"), tr("share after"),
+      {dots(tr("tokens"), 0, shown->shares),
+       dots(tr("heads, key %1").arg(state_.snapshot->request.key), 1, state_.snapshot->head_shares),
+       {tr("unchanged"), ScatterSeries::Style::dashed, -1, {0, 1}, {0, 1}}});
+  const int n_layers = state_.snapshot->facts.model.n_layers;
+  factors_->setLines(tr("Rescale factors: α = √(1 − r²) and 1 − p"), tr("layer"),
+                     {over_layers(tr("α first token"), shown->layers, shown->alpha_first, n_layers),
+                      over_layers(tr("α others"), shown->layers, shown->alpha_rest, n_layers),
+                      over_layers(tr("1 − p, strongest head"), state_.snapshot->attention_layers,
+                                  state_.snapshot->factor, n_layers)});
+  showHistogram();
+}
+
+void RescalingPanel::showHistogram() {
+  const NormCloud* shown = cloud();
+  if (shown == nullptr) {
+    histogram_->setScene(nullptr);
+    emit colorScaleChanged();
+    return;
+  }
+  auto scene = std::make_shared<HeatmapScene>();
+  scene->pyramid = Pyramid(shown->alpha_counts);
+  scene->range = find_range(shown->alpha_counts, request_);
+  scene->title = tr("Share of tokens by α").toStdString();
+  scene->rows.title = "layer";
+  scene->rows.indices = shown->layers;
+  scene->cols.title = "α from";
+  for (int bin = 0; bin < shown->alpha_counts.cols(); ++bin)
+    scene->cols.labels.push_back(
+        QString::number(static_cast<double>(bin) / shown->alpha_counts.cols(), 'f', 2)
+            .toStdString());
+  histogram_->setScene(std::move(scene));
+  emit colorScaleChanged();
+}
+
+// A row for each reader: its bars at the other positions and at the first token, then its verdicts.
+void RescalingPanel::showProbes() {
+  for (QWidget* row : rows_) delete row;
+  rows_.clear();
+  bars_.clear();
+  if (!state_.probes) return;
+  double low = 0, high = 0;
+  for (const ProbeBars& group : state_.probes->groups)
+    for (const double value : group.delta_loss) {
+      if (!std::isfinite(value)) continue;
+      low = std::min(low, value);
+      high = std::max(high, value);
+    }
+  std::string reader;
+  QHBoxLayout* line = nullptr;
+  QVBoxLayout* column = nullptr;
+  for (const ProbeBars& group : state_.probes->groups) {
+    if (line == nullptr || group.reader != reader) {
+      reader = group.reader;
+      auto* row = new QWidget(bars_area_);
+      column = new QVBoxLayout(row);
+      column->setContentsMargins(0, 0, 0, 4);
+      line = new QHBoxLayout;
+      column->addLayout(line);
+      groups_->insertWidget(groups_->count() - 1, row);
+      rows_.push_back(row);
+    }
+    auto* bars = new BarList(rows_.back());
+    QStringList modes;
+    for (const std::string& mode : group.modes) modes << QString::fromStdString(mode);
+    bars->setBars(tr("%1, positions %2")
+                      .arg(QString::fromStdString(group.reader), QString::fromStdString(group.at)),
+                  modes, group.delta_loss, low, high);
+    line->addWidget(bars, 1);
+    bars_.push_back(bars);
+    if (group.sentence.empty()) continue;
+    auto* verdict = new QLabel(
+        tr("positions %1: %2")
+            .arg(QString::fromStdString(group.at), QString::fromStdString(group.sentence)),
+        rows_.back());
+    verdict->setWordWrap(true);
+    column->addWidget(verdict);
+  }
+}
+
+const std::vector<RescalingPoint>* RescalingPanel::boundPoints(int series) const {
+  const NormCloud* shown = cloud();
+  if (shown == nullptr || series < 0 || series > 1) return nullptr;
+  return series == 0 ? &shown->bound_rest : &shown->bound_first;
+}
+
+const std::vector<RescalingPoint>* RescalingPanel::sharePoints(int series) const {
+  const NormCloud* shown = cloud();
+  if (shown == nullptr || series < 0 || series > 1) return nullptr;
+  return series == 0 ? &shown->shares : &state_.snapshot->head_shares;
+}
+
+void RescalingPanel::hover(const std::vector<RescalingPoint>* points, int point, const QString& x,
+                           const QString& y) {
+  ReadOut out;
+  if (points != nullptr && point >= 0 && point < static_cast<int>(points->size())) {
+    const RescalingPoint& at = (*points)[static_cast<std::size_t>(point)];
+    out.cell.layer = at.layer;
+    out.cell.head = at.head;
+    out.cell.token = at.token;
+    out.cell.dim = at.dim;
+    out.place = QString::fromStdString(short_name(out.cell));
+    out.value = number(at.y);
+    const QString layer =
+        at.layer < 0
+            ? tr("after the last block")
+            : QString::fromStdString(layer_label(at.layer, state_.snapshot->facts.model.n_layers));
+    const QString what = at.head >= 0 ? tr("head %1").arg(at.head)
+                                      : tr("token %1, dimension %2").arg(at.token).arg(at.dim);
+    out.lines = {layer, what, QStringLiteral("%1 = %2").arg(x, number(at.x)),
+                 QStringLiteral("%1 = %2").arg(y, number(at.y))};
+  }
+  emit hovered(out);
+}
+
+QString RescalingPanel::headText() const { return head_->text(); }
+QString RescalingPanel::roleText() const { return role_->text(); }
+
+ColorScale RescalingPanel::colorScale() const {
+  const NormCloud* shown = cloud();
+  if (shown == nullptr || tabs_->currentIndex() != 0) return {};
+  ColorScale scale;
+  scale.grids = {shown->alpha_counts};
+  scale.request = request_;
+  scale.range = find_range(shown->alpha_counts, request_);
+  scale.colormap = QStringLiteral("viridis");
+  scale.quantity = tr("share of tokens by α");
+  return scale;
+}
+
+void RescalingPanel::setRangeRequest(const RangeRequest& request) {
+  request_ = request;
+  showHistogram();
+}
+
+QString RescalingPanel::valuesAsText() const {
+  if (tabs_->currentIndex() == 1)
+    return state_.probes ? QString::fromStdString(probe_csv(state_.probes->table)) : QString();
+  const NormCloud* shown = cloud();
+  if (shown == nullptr) return {};
+  QString text = QStringLiteral("layer\ttoken\tdim\tshare before\tshare after\n");
+  for (const RescalingPoint& point : shown->shares)
+    text += QStringLiteral("%1\t%2\t%3\t%4\t%5\n")
+                .arg(point.layer)
+                .arg(point.token)
+                .arg(point.dim)
+                .arg(QString::fromStdString(csv_number(point.x)),
+                     QString::fromStdString(csv_number(point.y)));
+  return text;
+}
+
+std::optional<FigureRequest> RescalingPanel::figureRequest() const {
+  if (!state_.snapshot) return std::nullopt;
+  FigureRequest request;
+  request.kind = "bound";
+  request.inputs = {state_.snapshot->facts.path + "::" + state_.snapshot->facts.run};
+  return request;
+}
+
+void RescalingPanel::changeEvent(QEvent* event) {
+  Panel::changeEvent(event);
+  if (event->type() == QEvent::PaletteChange) showTexts();
+}
+
+}  // namespace sinkscope

@@ -30,10 +30,22 @@ const char* const kHelp =
     "by name: --record stats,logits,hook_attn_out. A stream of more than 4 GiB has to be named.\n\n"
     "--json keys: schema (sinkscope.capture/1), conventions, file, file_bytes, runs, tokens,\n"
     "mean_loss (nats per scored position), device, seconds {load, forward, write, total},\n"
-    "peak_rss_bytes.\n"
+    "peak_rss_bytes; with --window also windows {rule, window, stride, count, scored, mean_loss,\n"
+    "perplexity, positions [begin, end, scored_from, bos]}.\n"
+    "Windows: rule hf is transformers' recipe (a position is scored by the first window that "
+    "holds\n"
+    "it; BOS where the text has it), rule llama.cpp scores the second half of windows side by "
+    "side,\n"
+    "each with BOS first where the text begins with it. Their perplexities cannot be compared.\n"
     "--dry-run --json keys: schema (sinkscope.plan/1), conventions, runs, tokens,\n"
     "groups [{group, shape, bytes}], total_bytes, predicted_memory_bytes.\n\n"
     "example: sinkscope capture org/name --text-file essay.txt --record maps -o essay.h5";
+
+// What --window made of the prompts, for the summary; empty without it.
+struct Windows {
+  std::vector<TextWindow> windows;
+  WindowPlan plan;
+};
 
 struct CaptureFlags {
   std::string model;
@@ -109,7 +121,37 @@ std::int64_t peak_rss_bytes() {
   return static_cast<std::int64_t>(usage.ru_maxrss) * 1024;
 }
 
-void print_summary(const CaptureFlags& flags, const CaptureRequest& request,
+WindowScore score_of(const Windows& windows, const std::string& path) {
+  const auto reader = CaptureReader::open(path);
+  std::vector<std::vector<double>> loss;
+  for (const std::string& run : reader->runs())
+    loss.push_back(reader->has(run, "logits/loss") ? reader->read_f64(run, "logits/loss")
+                                                   : std::vector<double>());
+  if (loss.size() != windows.windows.size() || loss.front().empty()) return {0, std::nan("")};
+  return score_windows(windows.windows, loss);
+}
+
+nlohmann::ordered_json windows_json(const Windows& windows, const WindowScore& score,
+                                    const std::vector<RunInput>& runs) {
+  auto positions = nlohmann::ordered_json::array();
+  for (std::size_t w = 0; w < windows.windows.size(); ++w) {
+    const TextWindow& window = windows.windows[w];
+    positions.push_back({{"begin", window.begin},
+                         {"end", window.end},
+                         {"scored_from", window.scored_from},
+                         {"bos", runs[w].bos_positions}});
+  }
+  return {{"rule", name_of(windows.plan.rule)},
+          {"window", windows.plan.window},
+          {"stride", windows.plan.stride},
+          {"count", windows.windows.size()},
+          {"scored", score.n_scored},
+          {"mean_loss", score.mean_loss},
+          {"perplexity", std::exp(score.mean_loss)},
+          {"positions", positions}};
+}
+
+void print_summary(const CaptureFlags& flags, const CaptureRequest& request, const Windows& windows,
                    const CaptureSummary& summary, double seconds, Console& console) {
   const auto file_bytes = static_cast<std::int64_t>(std::filesystem::file_size(*flags.output));
   if (flags.json) {
@@ -131,8 +173,17 @@ void print_summary(const CaptureFlags& flags, const CaptureRequest& request,
           {"write", summary.write_seconds},
           {"total", seconds}}},
         {"peak_rss_bytes", peak_rss_bytes()}};
+    if (!windows.windows.empty())
+      result["windows"] = windows_json(windows, score_of(windows, *flags.output), request.runs);
     console.out << result.dump(2) << '\n';
     return;
+  }
+  if (!windows.windows.empty()) {
+    const WindowScore score = score_of(windows, *flags.output);
+    console.out << fmt::format(
+        "{}\nperplexity {:.4f}, mean loss {:.4f} over the {} scored positions (rule {})\n",
+        windows_text(windows.windows, request.runs, windows.plan), std::exp(score.mean_loss),
+        score.mean_loss, score.n_scored, name_of(windows.plan.rule));
   }
   const std::string loss = std::isfinite(summary.mean_loss)
                                ? fmt::format("mean loss {:.4f}", summary.mean_loss)
@@ -153,7 +204,7 @@ void require_new(const CaptureFlags& flags) {
 }
 
 int record(const CaptureFlags& flags, const ModelFiles& model, const CaptureRequest& request,
-           const CaptureLayout& layout, Console& console) {
+           const Windows& windows, const CaptureLayout& layout, Console& console) {
   const auto begin = std::chrono::steady_clock::now();
   const auto existing =
       flags.force ? CaptureWriter::Existing::overwrite : CaptureWriter::Existing::refuse;
@@ -169,7 +220,7 @@ int record(const CaptureFlags& flags, const ModelFiles& model, const CaptureRequ
     return kExitCanceled;
   }
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
-  print_summary(flags, request, *summary, seconds.count(), console);
+  print_summary(flags, request, windows, *summary, seconds.count(), console);
   return kExitDone;
 }
 
@@ -185,6 +236,7 @@ int run_capture(const std::vector<std::string>& args, Console& console) {
     throw Error(ErrorKind::invalid_argument, "capture: expected -o RUN.h5, the capture to make");
   if (flags.output && !flags.dry_run) require_new(flags);
   std::vector<RunInput> runs;
+  Windows windows;
   if (flags.like) runs = runs_like(flags);
   CaptureRequest request = capture_request(flags.run, flags.record);
   request.command = canonical_command(flags.run, flags.record, flags.prompt);
@@ -196,7 +248,10 @@ int run_capture(const std::vector<std::string>& args, Console& console) {
     check_prompts(runs, flags.prompt, model->spec(), console);
     request.runs = std::move(runs);
   } else {
-    request.runs = read_prompts(flags.prompt, *model, console);
+    request.runs = read_prompts(flags.prompt, *model, console, &windows.windows);
+    if (const auto plan = parse_window_plan(flags.prompt.window, flags.prompt.stride,
+                                            flags.prompt.max_windows, flags.prompt.window_rule))
+      windows.plan = *plan;
   }
   const CaptureLayout layout = plan_capture(*model, request);
   const std::vector<SizeRow> table = size_table(layout);
@@ -211,7 +266,7 @@ int run_capture(const std::vector<std::string>& args, Console& console) {
                     "record --record stats",
                     format_bytes(stream_bytes(table)), flags.record.record.value_or("stats")));
   require_free_space(*flags.output, total_bytes(table));
-  return record(flags, *model, request, layout, console);
+  return record(flags, *model, request, windows, layout, console);
 }
 
 }  // namespace sinkscope

@@ -59,6 +59,10 @@ std::vector<CanonicalFlag> canonical_flags(RunFlags& run, RecordFlags& record,
           {"--bos", &prompt.bos, "auto"},
           {"--pre-tokenizer", &prompt.pre_tokenizer, ""},
           {"--max-tokens", &prompt.max_tokens, ""},
+          {"--window", &prompt.window, ""},
+          {"--stride", &prompt.stride, ""},
+          {"--max-windows", &prompt.max_windows, ""},
+          {"--window-rule", &prompt.window_rule, "hf"},
           {"--device", &run.device, "auto"},
           {"--dtype", &run.dtype, "float32"},
           {"--threads", &run.threads, ""},
@@ -164,14 +168,16 @@ std::string canonical_command(const RunFlags& run, const RecordFlags& record,
   for (const CanonicalFlag& flag : canonical_flags(run_copy, record_copy, prompt_copy))
     if (*flag.value && **flag.value != flag.standard)
       command += fmt::format(" {} {}", flag.name, **flag.value);
+  if (prompt.chat) command += " --chat";
   return command;
 }
 
 void read_command(const std::string& command, RunFlags& run, RecordFlags& record,
                   PromptFlags& prompt) {
-  const std::vector<std::string> words = split_at(command, ' ');
+  std::vector<std::string> words = split_at(command, ' ');
+  prompt.chat |= std::erase(words, "--chat") > 0;
   const std::vector<CanonicalFlag> flags = canonical_flags(run, record, prompt);
-  bool ok = words.front() == "capture" && words.size() % 2 == 1;
+  bool ok = !words.empty() && words.front() == "capture" && words.size() % 2 == 1;
   for (std::size_t i = 1; ok && i + 1 < words.size(); i += 2) {
     const auto flag = std::find_if(flags.begin(), flags.end(),
                                    [&](const CanonicalFlag& f) { return f.name == words[i]; });

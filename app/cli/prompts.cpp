@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "app/cli/parse_text.h"
+#include "capture/tokenizer/chat_template.h"
 #include "core/error.h"
 
 namespace sinkscope {
@@ -26,17 +27,18 @@ std::string run_label(const std::vector<RunInput>& runs, std::size_t index) {
 class PromptReader {
  public:
   PromptReader(const PromptFlags& flags, const ModelFiles& model, Console& console)
-      : model_(model), console_(console), bos_(parse_bos_rule(flags.bos)) {
+      : model_(model), console_(console), bos_(parse_bos_rule(flags.bos)), chat_(flags.chat) {
     options_.pre_tokenizer = flags.pre_tokenizer.value_or("");
   }
 
   RunInput from_text(const std::string& text, const std::string& name) {
     const Tokenizer& tokenizer = required_tokenizer();
-    const Encoding encoding = tokenizer.encode(text, bos_);
-    for (const std::string& warning : encoding.warnings) console_.warn(warning);
     RunInput run;
     run.name = name;
-    run.text = text;
+    BosRule bos = bos_;
+    run.text = fed_text(text, chat_, tokenizer, bos, console_);
+    const Encoding encoding = tokenizer.encode(run.text, bos);
+    for (const std::string& warning : encoding.warnings) console_.warn(warning);
     run.token_ids = encoding.ids;
     run.token_text = tokenizer.labels(encoding.ids);
     run.bos_positions = encoding.bos_positions;
@@ -49,6 +51,7 @@ class PromptReader {
       console_.warn("--bos has no effect on token ids: they are fed as they are given");
       said_bos_ = true;
     }
+    if (chat_) throw Error(ErrorKind::invalid_argument, "--chat: expected text, found token ids");
     const Tokenizer* tokenizer = labeling_tokenizer();
     RunInput run;
     run.name = name;
@@ -90,6 +93,7 @@ class PromptReader {
   const ModelFiles& model_;
   Console& console_;
   BosRule bos_;
+  bool chat_;
   TokenizerOptions options_;
   std::unique_ptr<Tokenizer> tokenizer_;
   bool tried_ = false, said_bos_ = false;
@@ -156,11 +160,42 @@ void check_ids(const std::vector<RunInput>& runs, int vocab_size) {
   }
 }
 
+// Every prompt as windows of itself.
+std::vector<RunInput> cut_windows(const std::vector<RunInput>& texts, const WindowPlan& plan,
+                                  std::vector<TextWindow>& all, Console& console) {
+  std::vector<RunInput> runs;
+  for (std::size_t t = 0; t < texts.size(); ++t) {
+    const std::vector<TextWindow> windows = plan_windows(texts[t].seq_len(), plan);
+    const std::size_t first = runs.size();
+    for (std::size_t w = 0; w < windows.size(); ++w)
+      runs.push_back(cut_window(texts[t], windows[w], plan, static_cast<int>(w)));
+    const std::vector<RunInput> made(runs.begin() + static_cast<std::ptrdiff_t>(first), runs.end());
+    console.note(fmt::format("{}: {} tokens as {}",
+                             texts.size() == 1 ? "text" : run_label(texts, t), texts[t].seq_len(),
+                             windows_text(windows, made, plan)));
+    all.insert(all.end(), windows.begin(), windows.end());
+  }
+  return runs;
+}
+
 void cut(RunInput& run, std::int64_t length) {
   const auto kept = static_cast<std::size_t>(length);
   run.token_ids.resize(kept);
   run.token_text.resize(std::min(kept, run.token_text.size()));
   std::erase_if(run.bos_positions, [&](int position) { return position >= length; });
+}
+
+// --max-tokens: of the whole text, before there are windows.
+void cut_to_limit(std::vector<RunInput>& runs, const PromptFlags& flags, Console& console) {
+  if (!flags.max_tokens) return;
+  const std::int64_t limit =
+      parse_integer("--max-tokens", *flags.max_tokens, 1, std::numeric_limits<int>::max());
+  for (std::size_t r = 0; r < runs.size(); ++r) {
+    if (runs[r].seq_len() <= limit) continue;
+    console.note(
+        fmt::format("{}: cut from {} to {} tokens", run_label(runs, r), runs[r].seq_len(), limit));
+    cut(runs[r], limit);
+  }
 }
 
 }  // namespace
@@ -178,6 +213,9 @@ const std::string& built_in_text() {
 void add_text_flags(CommandLine& command, PromptFlags& flags) {
   command.value("--text", flags.text, "S", "the text itself");
   command.value("--text-file", flags.text_file, "F", "a UTF-8 file; - is standard input");
+  command.flag("--chat", flags.chat,
+               "wrap the text as a user's turn in the model family's template (ChatML, Llama-3, "
+               "Gemma)");
   command.value("--bos", flags.bos, "auto|always|never",
                 "put the BOS token first (auto: what the model's files say)");
   command.value("--pre-tokenizer", flags.pre_tokenizer, "NAME",
@@ -193,6 +231,11 @@ void add_prompt_flags(CommandLine& command, PromptFlags& flags) {
   command.value("--prompts", flags.prompts, "F.jsonl",
                 "one run a line: {\"text\":…} or {\"tokens\":[…]}, optional \"name\"");
   command.value("--max-tokens", flags.max_tokens, "N", "cut every prompt to N tokens");
+  command.value("--window", flags.window, "N", "cut a long text into runs of N tokens");
+  command.value("--stride", flags.stride, "N", "tokens from one window to the next (default: N)");
+  command.value("--max-windows", flags.max_windows, "N", "only the first N windows of a text");
+  command.value("--window-rule", flags.window_rule, "hf|llama.cpp",
+                "what is scored, and where BOS stands (default: hf)");
 }
 
 bool has_prompt(const PromptFlags& flags) {
@@ -221,8 +264,20 @@ std::string read_whole(const std::string& path, Console& console) {
   return content;
 }
 
+std::string fed_text(const std::string& text, bool chat, const Tokenizer& tokenizer, BosRule& bos,
+                     Console& console) {
+  if (!chat) return text;
+  const ChatTemplate& wrapping = chat_template_of(tokenizer);
+  if (wrapping.begins_with_bos && bos == BosRule::automatic && tokenizer.bos_id() >= 0)
+    bos = BosRule::always;
+  console.note(fmt::format("chat: a user's turn of {}, without a system message", wrapping.name));
+  return apply_chat_template(wrapping, text);
+}
+
 std::vector<RunInput> read_prompts(const PromptFlags& flags, const ModelFiles& model,
-                                   Console& console) {
+                                   Console& console, std::vector<TextWindow>* windows) {
+  const std::optional<WindowPlan> plan =
+      parse_window_plan(flags.window, flags.stride, flags.max_windows, flags.window_rule);
   const int n_given = static_cast<int>(flags.text.has_value()) + flags.text_file.has_value() +
                       flags.tokens.has_value() + flags.tokens_file.has_value() +
                       flags.prompts.has_value();
@@ -250,6 +305,13 @@ std::vector<RunInput> read_prompts(const PromptFlags& flags, const ModelFiles& m
                     "or --prompts give another)",
                     runs.front().seq_len()));
   }
+  check_ids(runs, model.spec().vocab_size);
+  cut_to_limit(runs, flags, console);
+  if (plan) {
+    std::vector<TextWindow> made;
+    runs = cut_windows(runs, *plan, made, console);
+    if (windows != nullptr) *windows = std::move(made);
+  }
   check_prompts(runs, flags, model.spec(), console);
   return runs;
 }
@@ -257,16 +319,7 @@ std::vector<RunInput> read_prompts(const PromptFlags& flags, const ModelFiles& m
 void check_prompts(std::vector<RunInput>& runs, const PromptFlags& flags, const ArchSpec& spec,
                    Console& console) {
   check_ids(runs, spec.vocab_size);
-  if (flags.max_tokens) {
-    const std::int64_t limit =
-        parse_integer("--max-tokens", *flags.max_tokens, 1, std::numeric_limits<int>::max());
-    for (std::size_t r = 0; r < runs.size(); ++r) {
-      if (runs[r].seq_len() <= limit) continue;
-      console.note(fmt::format("{}: cut from {} to {} tokens", run_label(runs, r),
-                               runs[r].seq_len(), limit));
-      cut(runs[r], limit);
-    }
-  }
+  cut_to_limit(runs, flags, console);
   const auto longest = std::max_element(runs.begin(), runs.end(), [](const auto& a, const auto& b) {
     return a.seq_len() < b.seq_len();
   });

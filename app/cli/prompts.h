@@ -8,6 +8,7 @@
 
 #include "app/cli/command_line.h"
 #include "app/cli/console.h"
+#include "app/cli/text_windows.h"
 #include "capture/checkpoint/model_files.h"
 #include "capture/tokenizer/tokenizer.h"
 #include "core/capture_layout.h"
@@ -22,14 +23,22 @@ const std::string& built_in_text();
 struct PromptFlags {
   std::optional<std::string> text, text_file, tokens, tokens_file, prompts;
   std::optional<std::string> bos, max_tokens, pre_tokenizer;
+  std::optional<std::string> window, stride, max_windows, window_rule;
+  bool chat = false;  // text is wrapped in the model family's template
 };
 
-// --text, --text-file, --bos and --pre-tokenizer only (verb tokenize).
+// --text, --text-file, --chat, --bos and --pre-tokenizer only (verb tokenize).
 void add_text_flags(CommandLine& command, PromptFlags& flags);
 // All of them.
 void add_prompt_flags(CommandLine& command, PromptFlags& flags);
 
 bool has_prompt(const PromptFlags& flags);
+
+// The text as it is fed: with --chat wrapped in the template of the tokenizer's family, which is
+// said. `bos` becomes `always` where it is automatic and the template begins with BOS.
+// Throws Error{unsupported} for a vocabulary of no known family.
+std::string fed_text(const std::string& text, bool chat, const Tokenizer& tokenizer, BosRule& bos,
+                     Console& console);
 
 // "auto", "always", "never". Throws Error{invalid_argument}.
 BosRule parse_bos_rule(const std::optional<std::string>& text);
@@ -40,10 +49,12 @@ std::string read_whole(const std::string& path, Console& console);
 // The prompts of a run, ready to be fed: ids checked against the vocabulary, cut to --max-tokens,
 // compared with the model's context (one warning, or Error{invalid_argument} where positions are
 // learned). The built-in text when no prompt was given, which is said. Text needs a tokenizer;
-// with ids a tokenizer only serves the labels, and its absence is no error.
+// with ids a tokenizer only serves the labels, and its absence is no error. With --window every
+// prompt becomes one run a window; `windows`, if given, then says which positions each of them
+// scores, in the order of the runs, and is empty otherwise.
 // Throws Error: invalid_argument, not_found, corrupt, unsupported.
 std::vector<RunInput> read_prompts(const PromptFlags& flags, const ModelFiles& model,
-                                   Console& console);
+                                   Console& console, std::vector<TextWindow>* windows = nullptr);
 
 // The last step of read_prompts, for prompts that came another way (--like).
 void check_prompts(std::vector<RunInput>& runs, const PromptFlags& flags, const ArchSpec& spec,

@@ -69,10 +69,11 @@ int run_tokenize(const std::vector<std::string>& args, Console& console) {
     throw Error(ErrorKind::invalid_argument,
                 "tokenize: expected one of --text and --text-file, see sinkscope tokenize --help");
 
-  const BosRule bos = parse_bos_rule(prompt.bos);
+  BosRule bos = parse_bos_rule(prompt.bos);
   const auto tokenizer =
       open_tokenizer_at(model, TokenizerOptions{prompt.pre_tokenizer.value_or("")});
-  const std::string text = prompt.text ? *prompt.text : read_whole(*prompt.text_file, console);
+  const std::string given = prompt.text ? *prompt.text : read_whole(*prompt.text_file, console);
+  const std::string text = fed_text(given, prompt.chat, *tokenizer, bos, console);
   const Encoding encoding = tokenizer->encode(text, bos);
   for (const std::string& warning : encoding.warnings) console.warn(warning);
   OutputFile file(output.value_or("-"), force, console.out);

@@ -42,7 +42,7 @@ Charsmap::Charsmap(std::string_view blob) {
   std::memcpy(units_.data(), blob.data(), trie_bytes);
   replacements_ = blob.substr(trie_bytes);
   if (replacements_.back() != '\0') refuse("the last replacement has no end");
-  if (units_.empty()) return;
+  if (!units_.empty() && is_value(units_[0])) refuse("the root of its trie is a value");
   for (std::size_t i = 0; i < units_.size(); ++i) {
     const std::uint32_t unit = units_[i];
     if (is_value(unit)) {

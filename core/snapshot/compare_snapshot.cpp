@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <map>
 #include <utility>
@@ -82,6 +83,24 @@ Difference difference_of(const std::vector<CompareSide>& sides, std::size_t a, s
   return difference;
 }
 
+// Norm gains are compared by their effective values (w, or 1 + w where the family adds it), element
+// by element: an unexplained aggregate has been taken for damage before.
+void note_gains(const CompareSide& side, const Difference& difference,
+                std::vector<std::string>& notes) {
+  double largest = 0;
+  std::int64_t n = 0;
+  for (int r = 0; r < difference.map.rows(); ++r)
+    for (int c = 0; c < difference.map.cols(); ++c) {
+      const double value = difference.map.at(r, c);
+      if (!difference.map.exists(r, c) || !std::isfinite(value)) continue;
+      largest = std::max(largest, std::abs(value));
+      ++n;
+    }
+  notes.push_back(
+      fmt::format("Compared: |{}|, element by element; max |{}| = {:.3g} over {} elements{}.",
+                  side.source, difference.text, largest, n, largest == 0 ? ", all equal" : ""));
+}
+
 std::string token_text(const RunInput& input, std::size_t t) {
   const std::string& text = input.token_text.at(t);
   return text.empty() ? fmt::format("id {}", input.token_ids[t]) : quoted(text);
@@ -130,8 +149,9 @@ void note_pair(const CompareSide& a, const CompareSide& b, std::vector<std::stri
   if (a.kind != MapKind::norms) {
     note_tokens(a, b, notes);
     if (begins_with_bos(a.input) != begins_with_bos(b.input))
-      notes.push_back(fmt::format("Only {} begins with a BOS token: first tokens are not the same.",
-                                  begins_with_bos(a.input) ? a.title : b.title));
+      notes.push_back(fmt::format(
+          "Inputs differ: BOS. Only {} begins with a BOS token: first tokens are not the same.",
+          begins_with_bos(a.input) ? a.title : b.title));
   }
   if (a.map.rows() != b.map.rows() || a.map.cols() != b.map.cols())
     notes.push_back(fmt::format(
@@ -197,6 +217,8 @@ CompareSnapshot compare(std::vector<CompareSide> sides) {
   for (std::size_t b = 1; b < sides.size(); ++b) {
     out.differences.push_back(difference_of(sides, 0, b));
     note_pair(sides.front(), sides[b], out.notes);
+    if (sides.front().kind == MapKind::norms)
+      note_gains(sides.front(), out.differences.back(), out.notes);
   }
   out.sides = std::move(sides);
   return out;

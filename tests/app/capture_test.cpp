@@ -2,8 +2,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <filesystem>
+#include <iterator>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "app/cli/run_cli.h"
 #include "core/capture_reader.h"
@@ -116,6 +119,56 @@ TEST(CaptureVerb, JsonHoldsWhatTheHelpPromises) {
   EXPECT_EQ(json["file_bytes"], fs::file_size(path));
   const std::string help = cli({"capture", "--help"}).out;
   for (const auto& [key, value] : json.items()) EXPECT_THAT(help, HasSubstr(key)) << key;
+}
+
+// The loss of windows is that of the windows fed one by one, over the positions the rule scores.
+TEST(FieldCases, FC27_WindowsSayTheirRuleAndScoreByIt) {
+  const std::string folder = test::scratch_folder();
+  const std::string text = "the cat sat on the mat and saw the moon";  // 39 bytes and BOS
+  const CliRun run =
+      cli({"capture", kPlanted, "--text", text, "--window", "16", "--stride", "8", "--record",
+           "stats", "--threads", "1", "--json", "-o", folder + "/hf.h5"});
+  ASSERT_EQ(run.code, 0) << run.err;
+  const auto json = nlohmann::json::parse(run.out)["windows"];
+  EXPECT_EQ(json["rule"], "hf");
+  EXPECT_EQ(json["count"], 4);
+  EXPECT_EQ(json["scored"], 39);
+  EXPECT_EQ(json["positions"][1]["scored_from"], 16);
+  EXPECT_EQ(json["positions"][0]["bos"], nlohmann::json({0}));
+  EXPECT_EQ(json["positions"][1]["bos"], nlohmann::json::array());
+
+  const auto ids = cli({"tokenize", kPlanted, "--text", text, "--ids"}).out;
+  std::istringstream words(ids);
+  std::vector<std::string> all(std::istream_iterator<std::string>(words), {});
+  ASSERT_EQ(all.size(), 40u);
+  double sum = 0;
+  int prev_end = 0, n = 0;
+  for (int begin = 0; prev_end < 40; begin += 8) {
+    const int end = std::min(begin + 16, 40);
+    std::string window;
+    for (int i = begin; i < end; ++i) window += all[static_cast<std::size_t>(i)] + ",";
+    window.pop_back();
+    const std::string path = folder + "/" + std::to_string(begin) + ".h5";
+    ASSERT_EQ(cli({"capture", kPlanted, "--tokens", window, "--record", "stats", "--threads", "1",
+                   "-o", path})
+                  .code,
+              0);
+    const auto loss = CaptureReader::open(path)->read_f64("run0", "logits/loss");
+    for (int at = std::max(prev_end, begin + 1); at < end; ++at, ++n)
+      sum += loss[static_cast<std::size_t>(at - begin - 1)];
+    prev_end = end;
+  }
+  EXPECT_EQ(n, 39);
+  EXPECT_NEAR(json["mean_loss"].get<double>(), sum / n, 1e-12);
+  EXPECT_NEAR(json["perplexity"].get<double>(), std::exp(sum / n), 1e-9);
+
+  const CliRun llama =
+      cli({"capture", kPlanted, "--text", text, "--window", "16", "--window-rule", "llama.cpp",
+           "--record", "stats", "--threads", "1", "-o", folder + "/llama.h5"});
+  ASSERT_EQ(llama.code, 0) << llama.err;
+  EXPECT_THAT(llama.out, HasSubstr("over the 14 scored positions (rule llama.cpp)"));
+  EXPECT_EQ(CaptureReader::open(folder + "/llama.h5")->read_text("run0", "provenance/command"),
+            "capture --record stats --window 16 --window-rule llama.cpp --threads 1");
 }
 
 TEST(CaptureVerb, ManyPromptsAreManyRuns) {

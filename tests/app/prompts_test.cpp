@@ -164,6 +164,115 @@ TEST_F(PromptsTest, FieldCases_FC23_BosIsTheUsersChoiceAndIsKept) {
   EXPECT_TRUE(without.bos_positions.empty());
 }
 
+// A text of 40 tokens (BOS and 39 letters), as both recipes cut and score it.
+class WindowsTest : public PromptsTest {
+ protected:
+  WindowsTest() {
+    flags.text = "abcdefghijklmnopqrstuvwxyzabcdefghijklm";
+    flags.window = "16";
+  }
+  std::vector<RunInput> read() { return read_prompts(flags, *model, console, &windows); }
+  // Positions of the text that are scored, window by window.
+  std::vector<std::vector<std::int64_t>> scored() const {
+    std::vector<std::vector<std::int64_t>> all;
+    for (const TextWindow& window : windows) {
+      all.emplace_back();
+      for (std::int64_t at = window.scored_from; at < window.end; ++at) all.back().push_back(at);
+    }
+    return all;
+  }
+  std::vector<TextWindow> windows;
+};
+
+TEST_F(WindowsTest, FieldCases_FC27_TheRuleHfIsTransformersRecipe) {
+  flags.stride = "8";
+  const std::vector<RunInput> runs = read();
+  // The recipe of transformers' documentation, with its shift of labels.
+  std::vector<std::vector<std::int64_t>> expected;
+  int prev_end = 0;
+  for (int begin = 0; begin < 40; begin += 8) {
+    const int end = std::min(begin + 16, 40), trg_len = end - prev_end;
+    expected.emplace_back();
+    for (int at = std::max(end - trg_len, begin + 1); at < end; ++at) expected.back().push_back(at);
+    prev_end = end;
+    if (end == 40) break;
+  }
+  EXPECT_EQ(scored(), expected);
+  ASSERT_EQ(runs.size(), 4u);
+  EXPECT_EQ(runs[1].token_ids[0], 'h');  // token 8: BOS is token 0
+  EXPECT_THAT(runs[0].bos_positions, ElementsAre(0));
+  EXPECT_THAT(runs[1].bos_positions, ElementsAre());
+  EXPECT_EQ(runs[3].seq_len(), 16);
+  EXPECT_THAT(runs[3].name, HasSubstr("tokens 24-39, scored from 32"));
+  EXPECT_THAT(err.str(), HasSubstr("4 windows of 16 tokens, stride 8, rule hf: 39 positions "
+                                   "scored, BOS at the beginning of the first window only"));
+}
+
+TEST_F(WindowsTest, FieldCases_FC27_TheRuleLlamaCppScoresSecondHalvesWithBosEach) {
+  flags.window_rule = "llama.cpp";
+  const std::vector<RunInput> runs = read();
+  // perplexity.cpp: n_chunk = 40/16; first = n_ctx/2; logits of first … n_ctx−2 score the next.
+  std::vector<std::vector<std::int64_t>> expected;
+  for (int chunk = 0; chunk < 40 / 16; ++chunk) {
+    expected.emplace_back();
+    for (int j = 16 / 2; j < 16 - 1; ++j) expected.back().push_back(chunk * 16 + j + 1);
+  }
+  EXPECT_EQ(scored(), expected);
+  ASSERT_EQ(runs.size(), 2u);
+  for (const RunInput& run : runs) {
+    EXPECT_EQ(run.token_ids[0], 256);
+    EXPECT_THAT(run.bos_positions, ElementsAre(0));
+    EXPECT_EQ(run.token_text[0], "<s>");
+  }
+  EXPECT_EQ(runs[1].token_ids[1], 'q');  // token 17; token 16 gave way to BOS
+  EXPECT_THAT(err.str(), HasSubstr("rule llama.cpp: 14 positions scored, BOS at the beginning of "
+                                   "every window"));
+  flags.bos = "never";
+  EXPECT_EQ(read()[1].token_ids[0], 'q');
+}
+
+TEST_F(WindowsTest, TheLastWindowMayBeShortAndTheFirstOnesCanBeAll) {
+  flags.stride = "12";
+  EXPECT_EQ(read().back().seq_len(), 16);  // 24…39
+  flags.stride = "13";
+  EXPECT_EQ(read().back().seq_len(), 14);  // 26…39
+  EXPECT_THAT(windows.back(), (TextWindow{26, 40, 29}));
+  flags.max_windows = "2";
+  EXPECT_EQ(read().size(), 2u);
+  flags.max_tokens = "10";  // of the text, before it is cut
+  EXPECT_EQ(read().size(), 1u);
+}
+
+TEST_F(WindowsTest, WhatMakesNoSenseIsNamed) {
+  flags.stride = "17";
+  EXPECT_THAT(complaint(), HasSubstr("--stride: expected at most the window of 16, found 17"));
+  flags.window_rule = "llama.cpp";
+  flags.stride = "8";
+  EXPECT_THAT(complaint(), HasSubstr("side by side"));
+  flags.stride = std::nullopt;
+  flags.window = "64";
+  EXPECT_THAT(complaint(), HasSubstr("40 tokens, not one whole window of 64"));
+  flags.window_rule = "gpt4all";
+  EXPECT_THAT(complaint(), HasSubstr("--window-rule: expected hf or llama.cpp"));
+  flags = {};
+  flags.text = "a";
+  flags.stride = "8";
+  EXPECT_THAT(complaint(), HasSubstr("--stride: expected --window beside it"));
+  flags.stride = std::nullopt;
+  flags.window = "1";
+  EXPECT_THAT(complaint(), HasSubstr("--window"));
+}
+
+TEST_F(PromptsTest, ChatNeedsAFamilyAndText) {
+  flags.chat = true;
+  flags.text = "a";
+  EXPECT_THAT(complaint(), HasSubstr("--chat: the vocabulary has no token that begins a turn"));
+  EXPECT_THAT(complaint(), HasSubstr("<|im_start|> (ChatML)"));
+  flags.text = std::nullopt;
+  flags.tokens = "97";
+  EXPECT_THAT(complaint(), HasSubstr("--chat: expected text"));
+}
+
 // The demo model's vocabulary is the one that the built-in text was measured with.
 TEST(BuiltInText, Is64TokensOfSmolLm2) {
   const std::string path =
@@ -171,6 +280,9 @@ TEST(BuiltInText, Is64TokensOfSmolLm2) {
   if (!std::filesystem::exists(path)) GTEST_SKIP() << "needs the demo model: ./dev setup";
   const test::CliRun run = test::cli({"tokenize", path, "--text", built_in_text(), "--ids"});
   EXPECT_EQ(std::count(run.out.begin(), run.out.end(), ' '), 63);
+  const test::CliRun chat = test::cli({"tokenize", path, "--text", "Hi", "--chat", "--ids"});
+  EXPECT_EQ(chat.out, "1 4093 198 26843 2 198 1 520 9531 198\n") << chat.err;
+  EXPECT_THAT(chat.err, HasSubstr("ChatML"));
 }
 
 }  // namespace

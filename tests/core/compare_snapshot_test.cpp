@@ -85,6 +85,34 @@ TEST(CompareSnapshot, DifferentInputsAndModelsAreSaid) {
   EXPECT_THAT(out.notes, Contains(HasSubstr("Different models")));
 }
 
+TEST(FieldCases, FC23_RunsThatDifferByBosSaySo) {
+  CompareSide with = side_of("with", Grid(1, 1, std::vector<float>{1}), {0}, {0});
+  CompareSide without = with;
+  without.title = "without";
+  without.input.token_ids = {2, 3};
+  without.input.token_text = {"a", "b"};
+  without.input.bos_positions = {};
+  EXPECT_THAT(compare({with, without}).notes,
+              Contains(HasSubstr("Inputs differ: BOS. Only with begins with a BOS token")));
+  EXPECT_THAT(compare({with, with}).notes, IsEmpty());
+}
+
+// "My GGUF norms are corrupt": what is compared is said, and equal elements are called equal.
+TEST(FieldCases, FC16_NormsAreComparedElementByElementAndTheStatisticIsSaid) {
+  const auto norms = [](const std::string& title, std::vector<float> gains) {
+    CompareSide side = side_of(title, Grid(2, 3, std::move(gains)), {0, -1}, {0, 1, 2});
+    side.kind = MapKind::norms;
+    side.source = "effective gain";
+    return side;
+  };
+  const CompareSide folder = norms("folder", {1, 2, 3, 0.5F, 1, 7});
+  EXPECT_THAT(compare({folder, norms("gguf", {1, 2, 3, 0.5F, 1, 7})}).notes,
+              ElementsAre("Compared: |effective gain|, element by element; max |gguf − folder| = 0 "
+                          "over 6 elements, all equal."));
+  EXPECT_THAT(compare({folder, norms("gguf", {1, 2, 3, 0.5F, 1.25F, 7})}).notes,
+              ElementsAre(HasSubstr("max |gguf − folder| = 0.25 over 6 elements.")));
+}
+
 TEST(CompareSnapshot, OneMapOrDifferentKindsAreRefused) {
   const CompareSide a = side_of("A", Grid(1, 1, std::vector<float>{1}), {0}, {0});
   CompareSide b = a;

@@ -175,6 +175,13 @@ TEST(SentencePieceModel, DamagedModelsAreSentences) {
               HasSubstr("a step from unit 0"));
 }
 
+// Found by fuzzing: a trie whose first unit is a value.
+TEST(SentencePieceModel, ACharsmapWhoseRootIsAValueIsRefused) {
+  const std::string trie("\x04\x00\x00\x00\x00\x00\x00\x80x\x00", 10);
+  EXPECT_THAT(refusal(write_model(std::string("\x0A\x03\x0A\x01x\x1A\x0C\x12\x0A", 9) + trie)),
+              HasSubstr("the root of its trie is a value"));
+}
+
 TEST(SentencePieceModel, AModelCutAnywhereLoadsOrSaysWhy) {
   SINKSCOPE_REQUIRE_SHARED(path, "data/tokenizers/tok512.model");
   const std::string whole = test::read_text_file(path);

@@ -184,6 +184,27 @@ TEST_F(HeatmapTest, TokenLabelsThinOutAndReturn) {
   EXPECT_EQ(heatmap_->colTicks().front().label, "·日本30");
 }
 
+TEST_F(HeatmapTest, FC29_4096TokensNeverOverlapAndTheReadoutNamesThem) {
+  constexpr int kMany = 4096;
+  auto scene = scene_of(Grid(kMany, kMany, std::vector<float>(std::size_t{kMany} * kMany, 0.5F)));
+  for (int i = 0; i < kMany; ++i) {
+    scene->rows.labels.push_back("query" + std::to_string(i));
+    scene->cols.labels.push_back("key" + std::to_string(i));
+  }
+  show(scene, "heatmap_many_tokens");
+  for (const auto* ticks : {&heatmap_->rowTicks(), &heatmap_->colTicks()}) {
+    ASSERT_GT(ticks->size(), 4u);
+    EXPECT_LT(ticks->size(), 80u);
+    // Labels are at least ten pixels apart: 4,096 cells over fewer than 1,000 pixels.
+    for (std::size_t i = 1; i < ticks->size(); ++i)
+      EXPECT_GT((*ticks)[i].position - (*ticks)[i - 1].position, kMany / 100.0);
+  }
+  heatmap_->setView({1000, 2000, 1006, 2006});
+  EXPECT_EQ(heatmap_->rowTicks().front().label, "query1000");
+  EXPECT_EQ(heatmap_->colTicks().back().label, "key2005");
+  EXPECT_EQ(cell_name(scene->rows, 4095), "query4095");
+}
+
 TEST_F(HeatmapTest, StarredOriginalDimensionsAreTicked) {
   auto scene = scene_of(Grid(4, 576, std::vector<float>(4 * 576, 1.0F)));
   scene->cols.starred = {507, 247};

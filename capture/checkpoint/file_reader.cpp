@@ -16,7 +16,8 @@
 namespace sinkscope {
 
 FileReader::FileReader(std::string path) : path_(std::move(path)) {
-  descriptor_ = open(path_.c_str(), O_RDONLY | O_CLOEXEC);
+  // Without O_NONBLOCK a pipe in place of a file would wait for a writer for ever.
+  descriptor_ = open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (descriptor_ < 0) {
     const bool absent = errno == ENOENT || errno == ENOTDIR;
     throw Error(absent ? ErrorKind::not_found : ErrorKind::io,
@@ -34,17 +35,22 @@ FileReader::FileReader(std::string path) : path_(std::move(path)) {
   throw Error(ErrorKind::invalid_argument, fmt::format("{}: not a regular file", path_));
 }
 
+FileReader::FileReader(std::string path, std::string bytes)
+    : path_(std::move(path)), bytes_(std::move(bytes)), size_(bytes_.size()) {}
+
 FileReader::~FileReader() {
   if (descriptor_ >= 0) close(descriptor_);
 }
 
 FileReader::FileReader(FileReader&& other) noexcept
     : path_(std::move(other.path_)),
+      bytes_(std::move(other.bytes_)),
       descriptor_(std::exchange(other.descriptor_, -1)),
       size_(other.size_) {}
 
 FileReader& FileReader::operator=(FileReader&& other) noexcept {
   std::swap(path_, other.path_);
+  std::swap(bytes_, other.bytes_);
   std::swap(descriptor_, other.descriptor_);
   std::swap(size_, other.size_);
   return *this;
@@ -53,9 +59,15 @@ FileReader& FileReader::operator=(FileReader&& other) noexcept {
 void FileReader::read(std::uint64_t offset, std::uint64_t n_bytes, void* out) const {
   auto* to = static_cast<char*>(out);
   std::uint64_t done = 0;
+  if (descriptor_ < 0 && offset <= bytes_.size() && n_bytes <= bytes_.size() - offset) {
+    std::copy_n(bytes_.data() + offset, n_bytes, to);
+    return;
+  }
   while (done < n_bytes) {
     const std::uint64_t piece = std::min<std::uint64_t>(n_bytes - done, std::uint64_t{1} << 30);
-    const ssize_t got = pread(descriptor_, to + done, piece, static_cast<off_t>(offset + done));
+    const ssize_t got =
+        descriptor_ < 0 ? 0
+                        : pread(descriptor_, to + done, piece, static_cast<off_t>(offset + done));
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) {
       throw Error(ErrorKind::io, fmt::format("{}: reading {} bytes at {} failed: {}", path_,

@@ -12,6 +12,8 @@ class FileReader {
  public:
   // Throws Error: not_found (no such file), invalid_argument (a folder), io.
   explicit FileReader(std::string path);
+  // Bytes in memory that stand for a file; `path` is for messages only.
+  FileReader(std::string path, std::string bytes);
   ~FileReader();
   FileReader(FileReader&& other) noexcept;
   FileReader& operator=(FileReader&& other) noexcept;
@@ -27,6 +29,7 @@ class FileReader {
 
  private:
   std::string path_;
+  std::string bytes_;  // where there is no descriptor
   int descriptor_ = -1;
   std::uint64_t size_ = 0;
 };

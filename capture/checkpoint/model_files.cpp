@@ -46,7 +46,7 @@ std::string name_of(const std::string& folder) {
 
 HfConfig read_config(const fs::path& folder, std::string& config_text) {
   const std::string where = (folder / "config.json").string();
-  if (!exists(where)) {
+  if (!is_there(where)) {
     HfConfig config;
     config.obstacles.push_back("no config.json in " + folder.string() +
                                ": the architecture is not known");
@@ -55,7 +55,7 @@ HfConfig read_config(const fs::path& folder, std::string& config_text) {
   config_text = read_text_file(where);
   HfConfig config = parse_hf_config(config_text, where);
   const std::string generation = (folder / "generation_config.json").string();
-  if (exists(generation)) add_generation_config(config, read_text_file(generation), generation);
+  if (is_there(generation)) add_generation_config(config, read_text_file(generation), generation);
   return config;
 }
 

@@ -6,11 +6,16 @@
 
 namespace sinkscope {
 
+// Whether something has that name, a broken or circular link, too: reading it then says what is
+// wrong with it.
+bool is_there(const std::string& path);
+
 // The whole of a small text file. Throws Error: not_found, io, corrupt (larger than 64 MiB).
 std::string read_text_file(const std::string& path);
 
 // Parses JSON; `path` is for messages. Throws Error{corrupt} with the byte where it stops being
-// JSON.
+// JSON, for a key that occurs twice in one object (readers disagree about which one counts), and
+// for what is nested more than 64 deep.
 nlohmann::json parse_json(const std::string& text, const std::string& path);
 
 // Both in one: an index with 100,000 tensors is 10 MB.

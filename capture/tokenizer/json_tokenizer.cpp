@@ -285,7 +285,7 @@ std::unique_ptr<Tokenizer> read_json_tokenizer(const Json& json, const Json& con
 
 Json read_tokenizer_config(const fs::path& folder) {
   const fs::path path = folder / "tokenizer_config.json";
-  if (!fs::exists(path)) return Json::object();
+  if (!is_there(path.string())) return Json::object();
   Json config = parse_json_file(path.string());
   if (!config.is_object())
     throw Error(ErrorKind::corrupt, fmt::format("{}: expected an object", path.string()));

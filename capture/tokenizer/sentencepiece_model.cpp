@@ -181,7 +181,7 @@ std::unique_ptr<Tokenizer> read(const std::string& path, const Json& config) {
   AddedReader added(*models.first);
   added.read_decoder(config);
   const fs::path list = fs::path(path).parent_path() / "added_tokens.json";
-  if (fs::exists(list)) added.read_list(parse_json_file(list.string()));
+  if (is_there(list.string())) added.read_list(parse_json_file(list.string()));
   std::vector<std::string> pieces;
   for (int id = 0; id < models.first->GetPieceSize(); ++id)
     pieces.push_back(models.first->IdToPiece(id));

@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "capture/checkpoint/model_files.h"
+#include "capture/checkpoint/text_file.h"
 #include "capture/tokenizer/unicode.h"
 #include "core/error.h"
 
@@ -92,23 +93,24 @@ std::unique_ptr<Tokenizer> open_tokenizer(const ModelFiles& model,
                                           const TokenizerOptions& options) {
   if (model.gguf() != nullptr) return open_gguf_tokenizer(*model.gguf(), options);
   fs::path folder = model.path();
-  if (!fs::is_directory(folder)) folder = folder.parent_path();
+  std::error_code ignored;
+  if (!fs::is_directory(folder, ignored)) folder = folder.parent_path();
   const fs::path json = folder / "tokenizer.json";
-  if (fs::exists(json)) {
+  if (is_there(json.string())) {
     if (!options.pre_tokenizer.empty())
       throw Error(ErrorKind::invalid_argument,
                   "--pre-tokenizer is for GGUF files; tokenizer.json says how it cuts text");
     return open_json_tokenizer(json.string());
   }
   const fs::path sentencepiece = folder / "tokenizer.model";
-  if (fs::exists(sentencepiece)) {
+  if (is_there(sentencepiece.string())) {
     if (!options.pre_tokenizer.empty())
       throw Error(ErrorKind::invalid_argument,
                   "--pre-tokenizer is for GGUF files; tokenizer.model cuts text its own way");
     return open_sentencepiece_tokenizer(sentencepiece.string());
   }
   for (const char* other : {"vocab.json", "vocab.txt", "tiktoken.model"})
-    if (fs::exists(folder / other))
+    if (is_there((folder / other).string()))
       throw Error(ErrorKind::unsupported,
                   fmt::format("'{}' holds {} and no tokenizer.json; feed token ids, or save the "
                               "tokenizer once with save_pretrained",

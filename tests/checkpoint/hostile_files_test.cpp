@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// What a stranger's files may be besides wrong inside: links in a circle, pipes, giants of holes,
+// JSON that says two things at once. Each has a sentence, and none costs memory or time.
+#include <gmock/gmock.h>
+#include <sys/stat.h>
+
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+
+#include "capture/checkpoint/file_reader.h"
+#include "capture/checkpoint/gguf_header.h"
+#include "capture/checkpoint/hf_config.h"
+#include "capture/checkpoint/model_files.h"
+#include "capture/checkpoint/safetensors_header.h"
+#include "capture/checkpoint/text_file.h"
+#include "core/error.h"
+#include "tests/support/shared_files.h"
+#include "tests/support/tiny_folder.h"
+
+namespace sinkscope {
+namespace {
+
+namespace fs = std::filesystem;
+using test::scratch_folder;
+using test::tiny_folder;
+using ::testing::HasSubstr;
+
+template <class Action>
+std::string failure(const Action& action, ErrorKind kind) {
+  try {
+    action();
+  } catch (const Error& e) {
+    EXPECT_EQ(e.kind(), kind) << e.what();
+    EXPECT_EQ(std::string(e.what()).find('\n'), std::string::npos);
+    return e.what();
+  }
+  ADD_FAILURE() << "accepted";
+  return {};
+}
+
+TEST(HostileFiles, LinksInACircleAreNamed) {
+  for (const char* name : {"model.safetensors", "config.json", "generation_config.json"}) {
+    const std::string folder = tiny_folder().write(scratch_folder());
+    fs::remove(folder + "/" + name);
+    fs::create_symlink("other", folder + "/" + name);
+    fs::create_symlink(name, folder + "/other");
+    std::string said;
+    try {
+      const auto model = open_model(folder);
+      for (const std::string& obstacle : model->obstacles()) said += obstacle;
+    } catch (const Error& e) {
+      said = e.what();
+    }
+    EXPECT_THAT(said, HasSubstr(name));
+  }
+}
+
+TEST(HostileFiles, APipeInPlaceOfAFileDoesNotHang) {
+  const std::string pipe = scratch_folder() + "/model.gguf";
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  EXPECT_THAT(failure([&] { FileReader{pipe}; }, ErrorKind::invalid_argument),
+              HasSubstr("not a regular file"));
+  EXPECT_THAT(failure([] { FileReader{"/dev/zero"}; }, ErrorKind::invalid_argument),
+              HasSubstr("not a regular file"));
+}
+
+// Files of a terabyte that take no disk space: what a header may claim is bounded by the file, so a
+// header's own limits must hold.
+TEST(HostileFiles, GiantsOfHolesAreReadByTheirHeaderOnly) {
+  const std::string path = scratch_folder() + "/giant";
+  const auto make = [&](const std::string& head) {
+    std::ofstream(path, std::ios::binary | std::ios::trunc) << head;
+    fs::resize_file(path, std::uintmax_t{1} << 40);
+  };
+  const auto begin = std::chrono::steady_clock::now();
+  make(std::string("\xFF\xE0\xF5\x05\0\0\0\0{", 9));  // a header of 99,999,999 bytes, of zeros
+  EXPECT_THAT(failure([&] { read_safetensors_header(FileReader(path)); }, ErrorKind::corrupt),
+              HasSubstr("zero byte"));
+  make(std::string("\x01\xE1\xF5\x05\0\0\0\0{", 9));
+  EXPECT_THAT(failure([&] { read_safetensors_header(FileReader(path)); }, ErrorKind::corrupt),
+              HasSubstr("100000001 is above"));
+  make(std::string("GGUF\3\0\0\0\0\0\0\0\1\0\0\0\1\0\0\0\0\0\0\0", 24));  // 2^32 tensors, 1 key
+  EXPECT_THAT(failure([&] { read_gguf_header(FileReader(path)); }, ErrorKind::corrupt),
+              HasSubstr("giant"));
+  make("{");
+  EXPECT_THAT(failure([&] { read_text_file(path); }, ErrorKind::corrupt), HasSubstr("at most"));
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(20));
+}
+
+TEST(HostileFiles, AKeyTwiceIsRefusedWhereverItStands) {
+  EXPECT_THAT(failure([] { parse_json(R"({"a":1,"b":{"c":1},"a":2})", "config.json"); },
+                      ErrorKind::corrupt),
+              HasSubstr("config.json: the key \"a\" occurs twice in one object"));
+  EXPECT_THAT(
+      failure([] { parse_json(R"([{"x":{"c":1,"\u0063":2}}])", "i.json"); }, ErrorKind::corrupt),
+      HasSubstr("\"c\" occurs twice"));
+  EXPECT_NO_THROW(parse_json(R"({"a":{"c":1},"b":{"c":1,"a":[{"c":2},{"c":3}]}})", "i.json"));
+  EXPECT_THAT(failure(
+                  [] {
+                    parse_hf_config(R"({"model_type":"llama","hidden_size":8,"hidden_size":9})",
+                                    "config.json");
+                  },
+                  ErrorKind::corrupt),
+              HasSubstr("hidden_size"));
+}
+
+TEST(HostileFiles, NestingHasAnEnd) {
+  const std::string deep = std::string(100'000, '[') + std::string(100'000, ']');
+  EXPECT_THAT(failure([&] { parse_json(deep, "config.json"); }, ErrorKind::corrupt),
+              HasSubstr("nested more than 64 deep"));
+  EXPECT_THAT(failure([&] { parse_hf_config(deep, "config.json"); }, ErrorKind::corrupt),
+              HasSubstr("nested"));
+}
+
+TEST(HostileFiles, BytesInMemoryReadAsAFile) {
+  const FileReader file("name", "0123456789");
+  char three[3];
+  file.read(4, 3, three);
+  EXPECT_EQ(std::string(three, 3), "456");
+  EXPECT_THAT(failure([&] { file.read(9, 2, three); }, ErrorKind::corrupt), HasSubstr("name"));
+  EXPECT_THAT(failure([&] { file.read(~0ull, 2, three); }, ErrorKind::corrupt), HasSubstr("name"));
+}
+
+}  // namespace
+}  // namespace sinkscope

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// A capture whose structure was changed: whatever reads captures gets numbers or one Error, and no
+// HDF5 identifier is left behind.
+#include <hdf5.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "core/capture_norms.h"
+#include "core/capture_reader.h"
+#include "core/error.h"
+#include "core/figure/make_figure.h"
+#include "core/rescale/report.h"
+#include "core/sink_report.h"
+#include "core/snapshot/attention_snapshot.h"
+#include "core/snapshot/norms_snapshot.h"
+#include "core/snapshot/overview_snapshot.h"
+#include "core/snapshot/residual_snapshot.h"
+#include "core/snapshot/thumbnail_snapshot.h"
+#include "core/what_if/outcome.h"
+#include "tests/fuzz/capture_mutator.h"
+#include "tests/support/sample_capture.h"
+
+namespace sinkscope {
+namespace {
+
+// A file in memory that has a name.
+class MemoryFile {
+ public:
+  MemoryFile() : descriptor_(memfd_create("capture", MFD_CLOEXEC)) {
+    path_ = "/proc/self/fd/" + std::to_string(descriptor_);
+  }
+  const std::string& path() const { return path_; }
+  void fill(const std::string& bytes) const {
+    if (ftruncate(descriptor_, static_cast<off_t>(bytes.size())) != 0) std::abort();
+    if (pwrite(descriptor_, bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size()))
+      std::abort();
+  }
+
+ private:
+  int descriptor_;
+  std::string path_;
+};
+
+std::string sample_image() {
+  char folder[] = "/tmp/sinkscope-fuzz-XXXXXX";
+  if (mkdtemp(folder) == nullptr) std::abort();
+  const std::string path = std::string(folder) + "/sample.h5";
+  test::write_sample_capture(path);
+  std::ostringstream bytes;
+  bytes << std::ifstream(path, std::ios::binary).rdbuf();
+  std::remove(path.c_str());
+  rmdir(folder);
+  return bytes.str();
+}
+
+template <class Read>
+void attempt(const Read& read) {
+  try {
+    read();
+  } catch (const Error&) {
+  }
+}
+
+// Everything that a path may be, whatever it was.
+void read_object(const CaptureReader& reader, const std::string& full) {
+  const std::size_t slash = full.find('/');
+  const std::string run = full.substr(0, slash);
+  const std::string path = slash == std::string::npos ? "" : full.substr(slash + 1);
+  attempt([&] { reader.children(run, path); });
+  attempt([&] { reader.dims(run, path); });
+  attempt([&] { reader.read_f32(run, path); });
+  attempt([&] { reader.read_f64(run, path); });
+  attempt([&] { reader.read_i32(run, path); });
+  attempt([&] { reader.read_texts(run, path); });
+  attempt([&] { reader.read_text(run, path); });
+  for (const char* name : {"name", "kind", "eps", "n_layers"}) {
+    attempt([&] { reader.text_attribute(run, path, name); });
+    attempt([&] { reader.number_attribute(run, path, name); });
+  }
+}
+
+// One of the programs that read captures.
+void read_as(int reading, const CaptureReader& reader) {
+  const std::string& run = reader.default_run();
+  switch (reading % 8) {
+    case 0:
+      sink_report_json(sink_report(reader, reader.runs(), {})).dump();
+      break;
+    case 1:
+      read_overview(reader, {.run = run});
+      break;
+    case 2:
+      read_residual(reader, {.run = run});
+      read_thumbnails(reader, {run});
+      break;
+    case 3:
+      read_norms_snapshot(reader, {.run = run});
+      read_norms(reader, run);
+      break;
+    case 4:
+      read_attention(reader, {.run = run, .combine = Combine::mean});
+      break;
+    case 5:
+      rescale_json(rescale_report(reader, run, {})).dump();
+      break;
+    case 6:
+      for (const char* kind : {"depth-lines", "logit-gap", "value-norms", "key-mass"})
+        attempt([&] {
+          FigureInput input;
+          input.name = "x";
+          input.capture = &reader;
+          input.run = run;
+          FigureRequest request;
+          request.kind = kind;
+          make_figure(request, {input});
+        });
+      break;
+    default:
+      for (const std::string& name : reader.runs()) {
+        reader.input(name);
+        reader.model(name);
+      }
+      break;
+  }
+}
+
+}  // namespace
+}  // namespace sinkscope
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  using namespace sinkscope;
+  static const fuzz::CaptureMutator mutator(sample_image());
+  static const MemoryFile file;
+  if (size < 1) return 0;
+  const auto mutated = mutator.mutate({data + 1, size - 1});
+  file.fill(mutated.image);
+  attempt([&] {
+    const auto reader = CaptureReader::open(file.path());
+    attempt([&] { read_as(data[0], *reader); });
+    for (const std::string& path : mutated.paths) read_object(*reader, path);
+  });
+  if (H5Fget_obj_count(H5F_OBJ_ALL, H5F_OBJ_ALL) != 0) std::abort();
+  return 0;
+}

@@ -8,6 +8,7 @@
 #include "app/gui_module.h"
 #include "views/figure/write_figure.h"
 #include "views/theme.h"
+#include "views/window_style.h"
 
 // Resources of a static library are linked only when somebody asks for them; the macro does not
 // work inside a namespace.
@@ -59,7 +60,7 @@ class QtGui final : public Gui {
     QApplication::setWindowIcon(QIcon(QStringLiteral(":/sinkscope.svg")));
     // The system's own palette says whether the desktop is dark; ours replaces it.
     const Theme theme = theme_of(application.palette());
-    QApplication::setStyle(QStringLiteral("fusion"));
+    QApplication::setStyle(window_style());
     QApplication::setPalette(theme_palette(theme));
     MainWindow window;
     window.show();

@@ -5,6 +5,8 @@
 
 #include <QEvent>
 #include <QWidget>
+#include <fstream>
+#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "app/cli/model_weights.h"
@@ -50,12 +52,21 @@ std::optional<ProbeTable> probe_table(const ModelFiles& model, const RunFacts& r
   return table;
 }
 
+RescalingRequest evidence_request(const RunFacts& run, const std::string& dims, int key) {
+  RescalingRequest request;
+  request.run = run.run;
+  request.key = key;
+  if (dims != "auto" && !dims.empty()) request.dims = parse_ranges("dimensions", dims);
+  return request;
+}
+
 }  // namespace
 
 RescalingDesk::RescalingDesk(Session& session, QWidget* panel)
     : QObject(panel),
       session_(session),
       panel_(*panel),
+      folder_(std::make_shared<TemporaryFolder>()),
       files_(std::make_shared<OpenFiles>()),
       worker_(std::make_unique<Worker>(*this)) {
   panel->installEventFilter(this);
@@ -93,21 +104,30 @@ void RescalingDesk::follow() {
   if (panel_.isVisible()) refresh();
 }
 
+void RescalingDesk::setEvidence(const std::string& dims, int key) {
+  if (dims == dims_ && key == key_) return;
+  dims_ = dims;
+  key_ = key;
+  is_read_ = false;
+  state_.failure.clear();
+  refresh();
+}
+
 void RescalingDesk::refresh() {
   if (is_read_ || run_ == nullptr) return;
   is_read_ = true;
   const auto run = run_;
   worker_->submit(
       "evidence",
-      [this, files = files_, run](const std::stop_token&) {
+      [this, files = files_, run, dims = dims_, key = key_](const std::stop_token&) {
         files->close(run->path);  // it may have been recorded anew
-        RescalingRequest request;
-        request.run = run->run;
+        const RescalingRequest request = evidence_request(*run, dims, key);
         auto snapshot = std::make_shared<const RescalingSnapshot>(
             rescaling_snapshot(files->reader(run->path), request));
         return [this, run, snapshot] {
           if (run_ != run) return;
           state_.snapshot = snapshot;
+          state_.failure.clear();
           publish();
         };
       },
@@ -132,11 +152,15 @@ void RescalingDesk::runProbes(const std::string& dims) {
   const auto run = run_;
   const auto model = session_.modelOf(*run)->files;
   job_.start(model->spec().n_layers,
-             [this, run, model, dims](JobContext job) -> std::optional<Worker::Deliver> {
+             [this, run, model, dims, folder = folder_,
+              path = folder_->file(fmt::format("probes-{}.json", ++n_tables_))](
+                 JobContext job) -> std::optional<Worker::Deliver> {
                auto table = probe_table(*model, *run, dims, std::move(job));
                if (!table) return std::nullopt;
-               const auto probes =
-                   std::make_shared<const ProbesSnapshot>(probes_snapshot(std::move(*table)));
+               ProbesSnapshot made = probes_snapshot(std::move(*table));
+               std::ofstream(path) << probe_json(made.table).dump(2) << '\n';
+               made.path = path;
+               const auto probes = std::make_shared<const ProbesSnapshot>(std::move(made));
                return [this, run, probes] {
                  if (run_ == run) state_.probes = probes;
                };
@@ -150,7 +174,8 @@ void RescalingDesk::computeWithWeights() {
   const auto run = run_;
   const auto model = session_.modelOf(*run)->files;
   job_.start(model->spec().n_layers,
-             [this, run, model](JobContext job) -> std::optional<Worker::Deliver> {
+             [this, run, model, dims = dims_,
+              key = key_](JobContext job) -> std::optional<Worker::Deliver> {
                // Between two pieces of a weight it can be stopped.
                const WeightRows all = model_weights(model);
                const WeightRows weights = [&](const std::string& which, int layer,
@@ -159,8 +184,7 @@ void RescalingDesk::computeWithWeights() {
                  job.progress.layer = std::max(0, layer);
                  if (!job.stop.stop_requested()) all(which, layer, visit);
                };
-               RescalingRequest request;
-               request.run = run->run;
+               const RescalingRequest request = evidence_request(*run, dims, key);
                auto snapshot = std::make_shared<const RescalingSnapshot>(
                    rescaling_snapshot(*CaptureReader::open(run->path), request, weights));
                if (job.stop.stop_requested()) return std::nullopt;

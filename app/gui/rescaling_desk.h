@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 
+#include "app/cli/temporary_folder.h"
 #include "app/gui/background_job.h"
 #include "app/gui/session.h"
 #include "core/snapshot/rescaling_snapshot.h"
@@ -24,6 +25,8 @@ class RescalingDesk : public QObject {
   const RescalingState& state() const { return state_; }
   const BackgroundJob& job() const { return job_; }
 
+  // What the evidence is about: "auto" (each token's largest) or dimensions, and the sink's key.
+  void setEvidence(const std::string& dims, int key);
   void runProbes(const std::string& dims);  // "auto", or ranges; as `sinkscope probe` does
   void computeWithWeights();
   void cancel() { job_.cancel(); }
@@ -45,7 +48,11 @@ class RescalingDesk : public QObject {
   QWidget& panel_;
   RescalingState state_;
   std::shared_ptr<const RunFacts> run_;  // what state_ is about
-  bool is_read_ = false;                 // or being read
+  std::string dims_ = "auto";
+  int key_ = 0;
+  bool is_read_ = false;  // or being read
+  int n_tables_ = 0;
+  std::shared_ptr<TemporaryFolder> folder_;  // of the probes' tables
   BackgroundJob job_;
   std::shared_ptr<OpenFiles> files_;  // the worker's
   std::unique_ptr<Worker> worker_;    // last: joined first

@@ -16,6 +16,9 @@ Panel* make_rescaling(Session& session, QWidget* parent) {
   });
   QObject::connect(panel, &RescalingPanel::probesAsked, desk,
                    [desk](const QString& dims) { desk->runProbes(dims.toStdString()); });
+  QObject::connect(
+      panel, &RescalingPanel::evidenceAsked, desk,
+      [desk](const QString& dims, int key) { desk->setEvidence(dims.toStdString(), key); });
   QObject::connect(panel, &RescalingPanel::weightsAsked, desk, &RescalingDesk::computeWithWeights);
   QObject::connect(panel, &RescalingPanel::cancelAsked, desk, &RescalingDesk::cancel);
   panel->setState(desk->state());

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <map>
 #include <set>
@@ -119,17 +120,17 @@ std::string suggestion(const std::vector<NormCloud>& norms) {
   std::string text;
   for (const NormCloud& cloud : norms) {
     if (!std::isfinite(cloud.share_before)) continue;
-    if (!text.empty()) text += " ";
-    const std::string shares = fmt::format(
-        "{}: share of the first token's largest dimension {:.0f} % before, {:.1f} % "
-        "after",
-        cloud.name, 100 * cloud.share_before, 100 * cloud.share_after);
-    if (cloud.share_before < 0.3)
-      text += shares + "; too small to rescale.";
-    else if (cloud.share_after < 0.1 * cloud.share_before)
-      text += shares + "; large before, silenced after: as a rescaler would be.";
-    else
-      text += shares + "; it passes through: a flag or a constant bias channel may be.";
+    if (!text.empty()) text += "\n";
+    std::string name = cloud.name;
+    name[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(name[0])));
+    text += fmt::format(
+        "{}: the first token's largest dimension has {:.0f} % of its square norm before, {:.1f} % "
+        "after: ",
+        name, 100 * cloud.share_before, 100 * cloud.share_after);
+    text += cloud.share_before < 0.3 ? "too little to rescale."
+            : cloud.share_after < 0.1 * cloud.share_before
+                ? "silenced, as a rescaler is."
+                : "let through, as a flag or a constant bias channel is.";
   }
   return text;
 }
@@ -158,8 +159,13 @@ RescalingSnapshot rescaling_snapshot(const CaptureReader& reader, const Rescalin
                                                  "comes from it, first token: "
                                                : ", ",
                       cloud.name, 100 * cloud.next_linear);
-  for (const auto& [quantity, what] : report.not_computed)
-    out.not_computed.push_back(fmt::format("{}: not computed: {}", quantity, what));
+  std::map<std::string, std::string> missing;  // what it needs → quantities
+  for (const auto& [quantity, what] : report.not_computed) {
+    std::string& quantities = missing[what.substr(0, what.find(": --"))];
+    quantities += (quantities.empty() ? "" : ", ") + quantity;
+  }
+  for (const auto& [what, quantities] : missing)
+    out.not_computed.push_back(fmt::format("Not computed: {}: {}", what, quantities));
   return out;
 }
 

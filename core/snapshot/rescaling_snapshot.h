@@ -70,6 +70,7 @@ struct ProbeBars {
 struct ProbesSnapshot {
   ProbeTable table;
   std::vector<ProbeBars> groups;
+  std::string path;  // of the table as JSON, for the figure; "" = not written
 };
 ProbesSnapshot probes_snapshot(ProbeTable table);
 

@@ -19,6 +19,7 @@
 #include "views/panels/what_if_panel.h"
 #include "views/theme.h"
 #include "views/widgets/absorb_dialog.h"
+#include "views/window_style.h"
 
 namespace sinkscope {
 namespace {
@@ -91,7 +92,8 @@ class Shooter {
     panel->findChild<QTabWidget*>()->setCurrentIndex(1);
     wait_until([] { return true; });
     shoot(QStringLiteral("rescaling-probing"));
-    wait_until([&] { return !desk->job().isRunning(); });
+    for (int tries = 0; tries < 5 && desk->job().isRunning(); ++tries)
+      wait_until([&] { return !desk->job().isRunning(); });
     shoot(QStringLiteral("rescaling-probes"));
   }
 
@@ -158,7 +160,7 @@ int main(int argc, char** argv) {
   qputenv("QT_QPA_PLATFORM", "offscreen");
   QApplication application(argc, argv);
   QApplication::setOrganizationName(QStringLiteral("sinkscope-screenshots"));
-  QApplication::setStyle(QStringLiteral("fusion"));
+  QApplication::setStyle(window_style());
   QFont font(QStringLiteral("DejaVu Sans"));
   font.setPointSizeF(9);
   QApplication::setFont(font);

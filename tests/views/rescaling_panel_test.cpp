@@ -58,7 +58,7 @@ std::shared_ptr<const RescalingSnapshot> snapshot() {
   made.head_shares = {{1, -1, -1, 2, 0.8, 0.1}};
   made.bound_text = "All 20 points lie below their bounds (1) and (5).";
   made.suggestion = "FFN norms: silenced after.";
-  made.not_computed = {"share through W_o: not computed: no model: --model M"};
+  made.not_computed = {"Not computed: no model: share through W_o"};
   return std::make_shared<const RescalingSnapshot>(std::move(made));
 }
 
@@ -115,7 +115,7 @@ TEST_F(RescalingPanelTest, DrawsTokensUnderTheBound) {
   EXPECT_LT(color_distance(curve, line_color(light, 2).rgb()), 0.2) << "smoothed";
   EXPECT_EQ(color_at(picture, plot.pixelOf(0.6, 0.1)), light.color(QPalette::Window).rgb());
   EXPECT_THAT(panel_->headText().toStdString(), HasSubstr("All 20 points lie below"));
-  EXPECT_THAT(panel_->headText().toStdString(), HasSubstr("not computed: no model"));
+  EXPECT_THAT(panel_->headText().toStdString(), HasSubstr("Not computed: no model"));
 }
 
 TEST_F(RescalingPanelTest, APointIsReadOutAndPicked) {

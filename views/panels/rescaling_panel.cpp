@@ -10,6 +10,7 @@
 #include <QPushButton>
 #include <QScrollArea>
 #include <QSignalBlocker>
+#include <QSpinBox>
 #include <QTabWidget>
 #include <QVBoxLayout>
 #include <algorithm>
@@ -67,6 +68,8 @@ RescalingPanel::RescalingPanel(QWidget* parent)
       role_(new QLabel(this)),
       tabs_(new QTabWidget(this)),
       kind_(new QComboBox(this)),
+      evidence_dims_(new QLineEdit(QStringLiteral("auto"), this)),
+      key_(new QSpinBox(this)),
       weights_(new QPushButton(tr("With the model's weights"), this)),
       bound_(new ScatterPlot(this)),
       shares_(new ScatterPlot(this)),
@@ -84,6 +87,11 @@ RescalingPanel::RescalingPanel(QWidget* parent)
   layout->addWidget(role_);
   layout->addWidget(tabs_, 1);
   connect(kind_, &QComboBox::currentIndexChanged, this, [this] { showEvidence(); });
+  kind_->setSizeAdjustPolicy(QComboBox::AdjustToContents);
+  factors_->setLogAllowed(false);
+  const auto ask = [this] { emit evidenceAsked(evidence_dims_->text().trimmed(), key_->value()); };
+  connect(evidence_dims_, &QLineEdit::editingFinished, this, ask);
+  connect(key_, &QSpinBox::editingFinished, this, ask);
   connect(weights_, &QPushButton::clicked, this, &RescalingPanel::weightsAsked);
   connect(tabs_, &QTabWidget::currentChanged, this, &Panel::colorScaleChanged);
   connect(bound_, &ScatterPlot::hovered, this, [this](int series, int point) {
@@ -112,7 +120,15 @@ RescalingPanel::RescalingPanel(QWidget* parent)
 QWidget* RescalingPanel::makeEvidence() {
   auto* all = new QWidget(tabs_);
   auto* bar = new QHBoxLayout;
+  evidence_dims_->setMaximumWidth(80);
+  evidence_dims_->setToolTip(
+      tr("auto: each token's own largest dimension; or these together, 507,247"));
+  key_->setToolTip(tr("The sink whose attention is looked at"));
   bar->addWidget(kind_);
+  bar->addWidget(new QLabel(tr("dimensions"), all));
+  bar->addWidget(evidence_dims_);
+  bar->addWidget(new QLabel(tr("key"), all));
+  bar->addWidget(key_);
   bar->addWidget(new HelpButton("rescale factor", all));
   bar->addStretch(1);
   bar->addWidget(weights_);
@@ -189,6 +205,7 @@ void RescalingPanel::setState(const RescalingState& state) {
         kind_->addItem(name.at(0).toUpper() + name.mid(1));
       }
     kind_->setCurrentIndex(std::min(index, kind_->count() - 1));
+    if (state_.snapshot) key_->setMaximum(std::max(0, state_.snapshot->facts.seq_len() - 1));
   }
   kind_->setEnabled(kind_->count() > 0);
   weights_->setEnabled(state_.snapshot != nullptr && state_.obstacle.empty() && !state_.is_running);
@@ -218,7 +235,8 @@ void RescalingPanel::showTexts() {
   QStringList head;
   if (!state_.failure.empty()) head << QString::fromStdString(state_.failure);
   if (state_.snapshot) {
-    head << QString::fromStdString(state_.snapshot->bound_text + " " + state_.snapshot->suggestion);
+    head << QString::fromStdString(state_.snapshot->bound_text)
+         << QString::fromStdString(state_.snapshot->suggestion);
     if (!state_.snapshot->contribution.empty())
       head << QString::fromStdString(state_.snapshot->contribution);
     for (const std::string& what : state_.snapshot->not_computed)
@@ -427,8 +445,14 @@ QString RescalingPanel::valuesAsText() const {
 }
 
 std::optional<FigureRequest> RescalingPanel::figureRequest() const {
-  if (!state_.snapshot) return std::nullopt;
   FigureRequest request;
+  if (tabs_->currentIndex() == 1) {
+    if (!state_.probes || state_.probes->path.empty()) return std::nullopt;
+    request.kind = "probes";
+    request.inputs = {state_.probes->path};
+    return request;
+  }
+  if (!state_.snapshot) return std::nullopt;
   request.kind = "bound";
   request.inputs = {state_.snapshot->facts.path + "::" + state_.snapshot->facts.run};
   return request;

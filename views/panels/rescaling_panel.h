@@ -11,6 +11,7 @@ class QLabel;
 class QLineEdit;
 class QProgressBar;
 class QPushButton;
+class QSpinBox;
 class QTabWidget;
 class QVBoxLayout;
 
@@ -50,7 +51,9 @@ class RescalingPanel : public Panel {
 
  signals:
   void probesAsked(const QString& dims);  // "auto", or "507"
-  void weightsAsked();                    // what needs the model's weights
+  // Other dimensions than each token's largest ("auto"), another key than the first.
+  void evidenceAsked(const QString& dims, int key);
+  void weightsAsked();  // what needs the model's weights
   void cancelAsked();
 
  protected:
@@ -74,6 +77,8 @@ class RescalingPanel : public Panel {
   QLabel *head_, *role_;
   QTabWidget* tabs_;
   QComboBox* kind_;
+  QLineEdit* evidence_dims_;
+  QSpinBox* key_;
   QPushButton *weights_, *run_ = nullptr, *cancel_ = nullptr;
   QLineEdit* dims_ = nullptr;
   QLabel *progress_text_ = nullptr, *probes_text_ = nullptr;

@@ -115,11 +115,15 @@ QWidget* WhatIfPanel::makeEdits() {
   remove_ = button(tr("Remove"), tr("Remove the selected edit"));
   undo_ = button(tr("Undo"), tr("Undo the last change of the edits"));
   redo_ = button(tr("Redo"), tr("Redo what was undone"));
+  undo_->setShortcut(QKeySequence::Undo);
+  redo_->setShortcut(QKeySequence::Redo);
   connect(remove_, &QToolButton::clicked, this, &WhatIfPanel::removeSelected);
   connect(undo_, &QToolButton::clicked, this, &WhatIfPanel::undoAsked);
   connect(redo_, &QToolButton::clicked, this, &WhatIfPanel::redoAsked);
   list_view_->setModel(list_);
-  list_view_->setTextElideMode(Qt::ElideRight);
+  list_view_->setWordWrap(true);
+  list_view_->setResizeMode(QListView::Adjust);
+  list_view_->setHorizontalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
   list_view_->setAccessibleName(tr("Edits"));
   connect(list_view_->selectionModel(), &QItemSelectionModel::currentChanged, this, [this] {
     showSelected();
@@ -228,6 +232,7 @@ QWidget* WhatIfPanel::makeResult() {
   auto* table = new QTableView(tabs_);
   table->setModel(numbers_);
   table->verticalHeader()->hide();
+  table->verticalHeader()->setDefaultSectionSize(fontMetrics().lineSpacing() + 4);
   table->horizontalHeader()->setSectionResizeMode(QHeaderView::ResizeToContents);
   table->horizontalHeader()->setSectionResizeMode(OutcomeTable::name, QHeaderView::Stretch);
   table->setShowGrid(false);

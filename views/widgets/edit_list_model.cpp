@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "views/widgets/edit_list_model.h"
 
+#include <QGuiApplication>
+#include <QPalette>
+
 namespace sinkscope {
 
 void EditListModel::setEdits(const EditList& edits) {
@@ -28,6 +31,8 @@ QVariant EditListModel::data(const QModelIndex& index, int role) const {
       return sentence;
     case Qt::ToolTipRole:
       return QString::fromStdString(what_if_text({edit.edit}));
+    case Qt::ForegroundRole:
+      return edit.is_on ? QVariant() : QVariant(QGuiApplication::palette().placeholderText());
     case Qt::CheckStateRole:
       return static_cast<int>(edit.is_on ? Qt::Checked : Qt::Unchecked);
     default:

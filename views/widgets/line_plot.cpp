@@ -21,7 +21,7 @@ constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 constexpr double kLeft = 52, kRight = 10;
 constexpr double kTickPixels = 26;  // room for one tick label along the y axis
 
-ValueRange range_of(const std::vector<PlotLine>& lines, bool& has_values) {
+ValueRange range_of(const std::vector<PlotLine>& lines, bool log_allowed, bool& has_values) {
   ValueRange range;
   range.lo = std::numeric_limits<double>::max();
   range.hi = std::numeric_limits<double>::lowest();
@@ -35,7 +35,7 @@ ValueRange range_of(const std::vector<PlotLine>& lines, bool& has_values) {
     }
   has_values = range.lo <= range.hi;
   if (!has_values) return {};
-  if (range.lo > 0 && range.hi > 100 * range.lo) {
+  if (log_allowed && range.lo > 0 && range.hi > 100 * range.lo) {
     range.scale = Scale::log;
     return range;
   }
@@ -54,7 +54,7 @@ void LinePlot::setLines(const QString& title, const QString& x_title, std::vecto
   title_ = title;
   x_title_ = x_title;
   lines_ = std::move(lines);
-  range_ = range_of(lines_, has_values_);
+  range_ = range_of(lines_, log_allowed_, has_values_);
   x_lo_ = std::numeric_limits<double>::max();
   x_hi_ = std::numeric_limits<double>::lowest();
   for (const PlotLine& line : lines_)

@@ -24,7 +24,8 @@ class LinePlot : public QWidget {
 
   // Log scale where all values are positive and span more than two decades.
   void setLines(const QString& title, const QString& x_title, std::vector<PlotLine> lines);
-  void setMark(double x);  // NaN = none
+  void setMark(double x);                                       // NaN = none
+  void setLogAllowed(bool allowed) { log_allowed_ = allowed; }  // for the next lines
 
   // Where a value lies, in pixels of this widget.
   QPointF pixelOf(double x, double y) const;
@@ -54,7 +55,7 @@ class LinePlot : public QWidget {
   ValueRange range_;
   std::vector<Tick> y_ticks_;  // as last painted
   double x_lo_ = 0, x_hi_ = 1, mark_ = 0;
-  bool has_values_ = false;
+  bool has_values_ = false, log_allowed_ = true;
 };
 
 }  // namespace sinkscope

@@ -297,8 +297,21 @@ TEST_F(WhatIfWindow, ProbesRunFromTheButtonAndAreTheVerbs) {
   auto* desk = panel->findChild<RescalingDesk*>();
   ASSERT_TRUE(QTest::qWaitFor([&] { return desk->state().snapshot != nullptr; }, 10000));
   EXPECT_THAT(panel->headText().toStdString(), HasSubstr("lie below their bounds"));
-  EXPECT_THAT(panel->headText().toStdString(), HasSubstr("not computed: no model"));
+  EXPECT_THAT(panel->headText().toStdString(), HasSubstr("Not computed: no model"));
   EXPECT_THAT(panel->roleText().toStdString(), HasSubstr("have not been run"));
+  desk->setEvidence("11,3", 1);
+  ASSERT_TRUE(QTest::qWaitFor(
+      [&] {
+        return desk->state().snapshot->request.dims == std::vector<int>{3, 11};
+      },
+      10000))
+      << desk->state().failure;
+  EXPECT_EQ(desk->state().snapshot->request.key, 1);
+  desk->setEvidence("9999", 0);
+  ASSERT_TRUE(QTest::qWaitFor([&] { return !desk->state().failure.empty(); }, 10000));
+  EXPECT_THAT(panel->headText().toStdString(), HasSubstr("9999 does not exist"));
+  desk->setEvidence("auto", 0);
+  ASSERT_TRUE(QTest::qWaitFor([&] { return desk->state().failure.empty(); }, 10000));
   ASSERT_TRUE(hand_->press(QStringLiteral("With the model's weights")));
   ASSERT_TRUE(QTest::qWaitFor(
       [&] { return !desk->job().isRunning() && !desk->state().snapshot->contribution.empty(); },
@@ -315,6 +328,11 @@ TEST_F(WhatIfWindow, ProbesRunFromTheButtonAndAreTheVerbs) {
   const test::CliRun verb = test::cli({"probe", kPlanted, "--tokens", ids, "--json"});
   ASSERT_EQ(verb.code, 0) << verb.err;
   EXPECT_EQ(nlohmann::ordered_json::parse(verb.out), probe_json(desk->state().probes->table));
+  // The bars are a figure of the same table.
+  const auto figure = panel->figureRequest();
+  ASSERT_TRUE(figure.has_value());
+  const test::CliRun drawn = test::shell(figure_command(*figure, "probes.svg"), folder_);
+  EXPECT_EQ(drawn.code, 0) << drawn.err;
   // Another run is another question.
   const std::string other = folder_ + "/other.h5";
   ASSERT_EQ(test::cli({"capture", kPlanted, "--tokens", "0,5,9", "-o", other}).code, 0);

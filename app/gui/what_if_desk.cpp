@@ -44,6 +44,17 @@ void WhatIfDesk::apply(EditList edits) {
   edited();
 }
 
+void WhatIfDesk::append(const std::string& json) {
+  try {
+    EditList edits = history_.current();
+    for (Edit& edit : parse_what_if(json)) edits.push_back({std::move(edit), true});
+    apply(std::move(edits));
+  } catch (const Error& error) {
+    state_.failure = error.what();
+    publish();
+  }
+}
+
 void WhatIfDesk::undo() {
   history_.undo();
   edited();

@@ -28,6 +28,8 @@ class WhatIfDesk : public QObject {
   const BackgroundJob& job() const { return job_; }
 
   void apply(EditList edits);
+  // Edits as --edit takes them, behind those that are there; state().failure says what is wrong.
+  void append(const std::string& json);
   void undo();
   void redo();
   void setRunsAlways(bool always);  // reruns after every change

@@ -56,6 +56,8 @@ Panel* make_what_if(Session& session, QWidget* parent) {
                    [desk] { copy(desk->command("what-if.h5")); });
   QObject::connect(panel, &WhatIfPanel::jsonAsked, desk,
                    [desk] { copy(what_if_text(switched_on(desk->state().edits))); });
+  QObject::connect(panel, &WhatIfPanel::pasteAsked, desk,
+                   [desk] { desk->append(QApplication::clipboard()->text().toStdString()); });
   QObject::connect(panel, &WhatIfPanel::saveAsked, desk, [panel, desk] { save(*panel, *desk); });
   panel->setState(desk->state());
   follow_selection(*panel, session);

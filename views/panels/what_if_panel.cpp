@@ -254,6 +254,8 @@ void WhatIfPanel::fillAddMenu() {
   for (const EditTemplate& offered : edit_templates(place_))
     menu->addAction(QString::fromStdString(offered.name), this,
                     [this, edit = offered.edit] { add(edit); });
+  menu->addSeparator();
+  menu->addAction(tr("From JSON in the clipboard"), this, &WhatIfPanel::pasteAsked);
 }
 
 void WhatIfPanel::add(const Edit& edit) {

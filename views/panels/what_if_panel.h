@@ -64,7 +64,8 @@ class WhatIfPanel : public Panel {
   void mapsAsked(sinkscope::MapKind kind);
   void commandAsked();  // to be copied
   void jsonAsked();
-  void saveAsked();  // the result, as a capture
+  void pasteAsked();  // edits as JSON, behind those that are there
+  void saveAsked();   // the result, as a capture
   void absorbAsked(const QString& dims, const QString& factor, const QString& folder);
 
  private:

@@ -179,6 +179,15 @@ TEST_F(WhatIfWindow, AnEditThatCannotTakeEffectIsShownAsAnError) {
   EXPECT_EQ(desk_->state().result, nullptr);
   desk_->apply({});
   EXPECT_EQ(panel_->failureText(), QString()) << "the next change takes it away";
+  // Edits from elsewhere, as JSON.
+  QApplication::clipboard()->setText(QStringLiteral("{\"edit\":\"residual.clip\",\"limit\":0}"));
+  ASSERT_TRUE(hand_->choose(QStringLiteral("Add"), QStringLiteral("From JSON in the clipboard")));
+  EXPECT_THAT(panel_->failureText().toStdString(), HasSubstr("limit above 0"));
+  QApplication::clipboard()->setText(
+      QStringLiteral("[{\"edit\":\"mlp.activation\",\"kind\":\"relu\"}]"));
+  ASSERT_TRUE(hand_->choose(QStringLiteral("Add"), QStringLiteral("From JSON in the clipboard")));
+  ASSERT_EQ(desk_->state().edits.size(), 1U);
+  EXPECT_EQ(edit_sentence(desk_->state().edits[0].edit), "MLP activation becomes relu");
 }
 
 TEST_F(WhatIfWindow, TheNewestRequestWins) {

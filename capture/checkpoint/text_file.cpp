@@ -82,6 +82,8 @@ nlohmann::json parse_json(const std::string& text, const std::string& path) {
                                                 text.starts_with("version https://git-lfs")
                                                     ? ": a Git-LFS pointer, not the file itself"
                                                     : ""));
+  } catch (const nlohmann::json::exception& e) {  // a number beyond every range
+    throw Error(ErrorKind::corrupt, fmt::format("{}: not JSON: {}", path, printable(e.what())));
   }
 }
 

@@ -39,7 +39,7 @@ Charsmap::Charsmap(std::string_view blob) {
   if (trie_bytes % 4 != 0 || trie_bytes >= blob.size())
     refuse(fmt::format("a trie of {} bytes, {} are there", trie_bytes, blob.size()));
   units_.resize(trie_bytes / 4);
-  std::memcpy(units_.data(), blob.data(), trie_bytes);
+  if (trie_bytes > 0) std::memcpy(units_.data(), blob.data(), trie_bytes);
   replacements_ = blob.substr(trie_bytes);
   if (replacements_.back() != '\0') refuse("the last replacement has no end");
   if (!units_.empty() && is_value(units_[0])) refuse("the root of its trie is a value");

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "capture/checkpoint/printable.h"
@@ -216,16 +217,16 @@ void read_template(const Json& component, PostProcessorRead& result) {
       continue;
     }
     const auto name = item.at("SpecialToken").at("id").get<std::string>();
-    for (const int id : specials.at(name).at("ids").get<std::vector<int>>())
-      (after_text ? result.suffix : result.prefix).push_back(id);
+    for (const Json& id : specials.at(name).at("ids"))
+      (after_text ? result.suffix : result.prefix).push_back(json_int(id, "an id of the template"));
   }
 }
 
 // "cls": [token, id] before and "sep": [token, id] behind the text.
 void read_cls_sep(const Json& component, PostProcessorRead& result) {
   result.has_template = true;
-  result.prefix.push_back(component.at("cls").at(1).get<int>());
-  result.suffix.push_back(component.at("sep").at(1).get<int>());
+  result.prefix.push_back(json_int(component.at("cls").at(1), "the id of cls"));
+  result.suffix.push_back(json_int(component.at("sep").at(1), "the id of sep"));
 }
 
 void read_post_processor_into(const Json& component, PostProcessorRead& result, int depth) {
@@ -246,6 +247,19 @@ void read_post_processor_into(const Json& component, PostProcessorRead& result, 
 }
 
 }  // namespace
+
+int json_int(const Json& value, const char* what) {
+  const bool fits =
+      value.is_number_unsigned()
+          ? value.get<std::uint64_t>() <= std::uint64_t{std::numeric_limits<int>::max()}
+          : value.is_number_integer() &&
+                value.get<std::int64_t>() >= std::numeric_limits<int>::min() &&
+                value.get<std::int64_t>() <= std::numeric_limits<int>::max();
+  if (!fits)
+    throw Error(ErrorKind::corrupt, fmt::format("tokenizer.json: {} is {}, expected a whole number",
+                                                what, printable(value.dump())));
+  return value.get<int>();
+}
 
 TextNormalizer read_normalizer(const Json& component) {
   TextNormalizer steps;
@@ -268,7 +282,7 @@ PostProcessorRead read_post_processor(const Json& component) {
 std::vector<AddedToken> read_added_tokens(const Json& list) {
   std::vector<AddedToken> tokens;
   for (const Json& item : list)
-    tokens.push_back({.id = item.at("id").get<int>(),
+    tokens.push_back({.id = json_int(item.at("id"), "the id of an added token"),
                       .content = item.at("content").get<std::string>(),
                       .single_word = item.value("single_word", false),
                       .lstrip = item.value("lstrip", false),

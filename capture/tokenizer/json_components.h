@@ -35,6 +35,9 @@ PostProcessorRead read_post_processor(const nlohmann::json& component);
 
 std::vector<AddedToken> read_added_tokens(const nlohmann::json& list);
 
+// A whole number that fits an int. Throws Error{corrupt} for anything else, 3.0 and 1e40 included.
+int json_int(const nlohmann::json& value, const char* what);
+
 // A special token of tokenizer_config.json: a string or {"content": …}; "" where there is none.
 std::string json_token(const nlohmann::json& config, const char* name);
 // Whether the object has that key and it says true.

@@ -32,7 +32,7 @@ void check_id(int id, const std::string& piece) {
 std::vector<std::string> read_vocabulary(const Json& vocabulary) {
   std::vector<std::string> pieces;
   for (const auto& [piece, value] : vocabulary.items()) {
-    const int id = value.get<int>();
+    const int id = json_int(value, "an id of the vocabulary");
     check_id(id, piece);
     const auto i = static_cast<std::size_t>(id);
     if (i >= pieces.size()) pieces.resize(i + 1);
@@ -188,7 +188,7 @@ class JsonReader {
     rules.unknown_score = lowest - kUnknownPenalty;
     rules.byte_fallback = json_flag(model, "byte_fallback");
     if (model.contains("unk_id") && !model["unk_id"].is_null()) {
-      rules.unk_id = model["unk_id"].get<int>();
+      rules.unk_id = json_int(model["unk_id"], "unk_id");
       if (rules.unk_id < 0 || rules.unk_id >= static_cast<int>(parts_.pieces.size()))
         throw Error(ErrorKind::corrupt, fmt::format("tokenizer.json: unk_id is {}, of {} tokens",
                                                     rules.unk_id, parts_.pieces.size()));
@@ -202,7 +202,9 @@ class JsonReader {
     parts_.pieces = read_vocabulary(model.at("vocab"));
     WordPieceOptions rules;
     rules.inner_prefix = model.value("continuing_subword_prefix", rules.inner_prefix);
-    rules.max_characters = model.value("max_input_chars_per_word", rules.max_characters);
+    if (model.contains("max_input_chars_per_word"))
+      rules.max_characters =
+          json_int(model["max_input_chars_per_word"], "max_input_chars_per_word");
     rules.unk_id = unk_id(model);
     parts_.model = std::move(rules);
     parts_.spelling = PieceSpelling::word_piece;

@@ -108,8 +108,9 @@ class AddedReader {
   // {"<token>": 32000, …}
   void read_list(const Json& list) {
     for (const auto& [content, id] : list.items()) {
-      check(id.get<int>(), content);
-      put({.id = id.get<int>(), .content = content, .special = true});
+      const int number = json_int(id, "the id of an added token");
+      check(number, content);
+      put({.id = number, .content = content, .special = true});
     }
   }
 

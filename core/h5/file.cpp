@@ -30,7 +30,8 @@ enum class Locks { work, absent };
 // Asks for the lock that HDF5 will take, because HDF5's own refusal does not say who is to blame.
 // ENOSYS, ENOLCK: a file system without locks (some network and cluster file systems).
 Locks probe_lock(const std::string& path, int operation) {
-  const Descriptor probe(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  // O_NONBLOCK: a pipe would wait for a writer.
+  const Descriptor probe(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (probe.fd < 0) return Locks::work;  // HDF5 will say why
   if (::flock(probe.fd, operation | LOCK_NB) == 0) return Locks::work;
   if (errno == EWOULDBLOCK) {

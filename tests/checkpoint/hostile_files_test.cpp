@@ -105,6 +105,13 @@ TEST(HostileFiles, AKeyTwiceIsRefusedWhereverItStands) {
               HasSubstr("hidden_size"));
 }
 
+// Found by fuzzing: the JSON library reports such a number by another exception.
+TEST(HostileFiles, NumbersBeyondEveryRangeAreRefused) {
+  EXPECT_THAT(failure([] { parse_hf_config(R"({"rope_theta":1e4444})", "config.json"); },
+                      ErrorKind::corrupt),
+              HasSubstr("number overflow"));
+}
+
 TEST(HostileFiles, NestingHasAnEnd) {
   const std::string deep = std::string(100'000, '[') + std::string(100'000, ']');
   EXPECT_THAT(failure([&] { parse_json(deep, "config.json"); }, ErrorKind::corrupt),

@@ -2,12 +2,18 @@
 #include "tests/fuzz/capture_mutator.h"
 
 #include <hdf5.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
-#include <cmath>
+#include <cstdlib>
+#include <fstream>
 #include <limits>
+#include <sstream>
 #include <stdexcept>
+
+#include "core/capture_writer.h"
+#include "tests/support/sample_capture.h"
 
 namespace sinkscope::fuzz {
 namespace {
@@ -273,7 +279,54 @@ herr_t collect(hid_t, const char* name, const H5O_info_t*, void* out) {
   return 0;
 }
 
+// The sample's numbers say where they stand; as indices they must be small.
+void make_indices_small(const std::string& path) {
+  const hid_t file = H5Fopen(path.c_str(), H5F_ACC_RDWR, H5P_DEFAULT);
+  std::vector<std::string> objects;
+  H5Ovisit2(file, H5_INDEX_NAME, H5_ITER_INC, collect, &objects, H5O_INFO_BASIC);
+  for (const std::string& object : objects) {
+    const std::string name = object.substr(object.rfind('/') + 1);
+    if (name != "max_token" && name != "max_dim" && name != "argmax_count" && name != "n_nan" &&
+        name != "n_inf" && name != "top_ids" && name != "count")
+      continue;
+    const hid_t data = H5Dopen2(file, object.c_str(), H5P_DEFAULT);
+    const hid_t space = H5Dget_space(data);
+    std::vector<int> values(static_cast<std::size_t>(H5Sget_simple_extent_npoints(space)));
+    for (std::size_t i = 0; i < values.size(); ++i)
+      values[i] = name == "count" ? 4 : name[0] == 'n' ? 0 : static_cast<int>(i % 5);
+    H5Dwrite(data, H5T_NATIVE_INT, H5S_ALL, H5S_ALL, H5P_DEFAULT, values.data());
+    H5Sclose(space);
+    H5Dclose(data);
+  }
+  H5Fclose(file);
+}
+
 }  // namespace
+
+std::string base_capture() {
+  char folder[] = "/tmp/sinkscope-fuzz-XXXXXX";
+  if (mkdtemp(folder) == nullptr) throw std::runtime_error("no folder for the base capture");
+  const std::string path = std::string(folder) + "/base.h5";
+  CaptureLayout layout = test::sample_layout();
+  layout.sites.push_back({"hook_resid_pre", {0}, 6, false, true});
+  layout.sites.push_back({"hook_resid_mid", {0, 1, 2}, 6, false, true});
+  layout.sites.push_back({"ln1.hook_out", {0, 1, 2}, 6, true, false});
+  const int n_runs = static_cast<int>(layout.runs.size()), n_blocks = layout.model.n_layers;
+  {
+    const auto writer = CaptureWriter::create(path, layout, CaptureWriter::Existing::overwrite);
+    for (int block = 0; block < n_blocks; ++block) {
+      for (int run = 0; run < n_runs; ++run) test::write_sample_block(*writer, run, block);
+      writer->layer_done(block + 1, block + 1 == n_blocks ? n_runs : 0);
+    }
+    writer->finish();
+  }
+  make_indices_small(path);
+  std::ostringstream bytes;
+  bytes << std::ifstream(path, std::ios::binary).rdbuf();
+  unlink(path.c_str());
+  rmdir(folder);
+  return bytes.str();
+}
 
 CaptureMutator::CaptureMutator(std::string image) : image_(std::move(image)) {
   H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);

@@ -8,6 +8,9 @@
 
 namespace sinkscope::fuzz {
 
+// The bytes of a small capture that every reader understands whole.
+std::string base_capture();
+
 // Changes the structure of a valid capture, in a valid HDF5 container in memory: objects and
 // attributes go, get other types, shapes, storage or values, or become links. What is fuzzed is
 // what a reader makes of it, not the HDF5 library.

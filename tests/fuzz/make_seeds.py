@@ -179,7 +179,7 @@ def edit_seeds():
 
 def capture_seeds():
     rng = random.Random(7)
-    for reading in range(8):
+    for reading in range(16):
         yield bytes([reading])
         for n in range(1, 4):
             yield bytes([reading]) + bytes(rng.randrange(256) for _ in range(10 * n))

@@ -157,8 +157,10 @@ TEST(JsonTokenizer, DamagedFilesAreCorrupt) {
   json["model"]["vocab"]["x"] = 2000000000;
   EXPECT_THAT(refusal(json, ErrorKind::corrupt), HasSubstr("2000000000"));
   json = tiny();
-  json["added_tokens"][0]["id"] = "six";
-  refusal(json, ErrorKind::corrupt);
+  for (const Json& id : {Json("six"), Json(6.0), Json(3.3e40), Json(4294967302), Json(nullptr)}) {
+    json["added_tokens"][0]["id"] = id;
+    EXPECT_THAT(refusal(json, ErrorKind::corrupt), HasSubstr("id of an added token")) << id;
+  }
   json = tiny();
   json["model"]["unk_token"] = "<unk>";
   EXPECT_THAT(refusal(json, ErrorKind::corrupt), HasSubstr("unk_token"));

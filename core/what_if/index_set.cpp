@@ -13,7 +13,9 @@
 namespace sinkscope {
 namespace {
 
-constexpr int kMaxIndex = 1 << 24;
+// More positions or dimensions than anything has that fits this program; a range of a stranger's
+// must not cost seconds.
+constexpr int kMaxIndex = 1 << 20;
 
 [[noreturn]] void refuse(const std::string& what, const std::string& text) {
   throw Error(ErrorKind::invalid_argument,
@@ -34,7 +36,8 @@ int take_number(std::string_view& text) {
 }  // namespace
 
 IndexSet::IndexSet(std::vector<int> members) : is_all_(false), members_(std::move(members)) {
-  std::sort(members_.begin(), members_.end());
+  if (!std::is_sorted(members_.begin(), members_.end()))
+    std::sort(members_.begin(), members_.end());
   members_.erase(std::unique(members_.begin(), members_.end()), members_.end());
   if (!members_.empty() && members_.front() < 0)
     throw Error(ErrorKind::invalid_argument,

@@ -323,6 +323,13 @@ void WhatIfDesk::save(const std::string& path) {
 
 void WhatIfDesk::publish() {
   state_.edits = history_.current();
+  state_.reaches.clear();
+  if (baseline_ != nullptr) {
+    const ModelFacts& model = baseline_->model;
+    const EditSpace space{baseline_->input.token_ids, model.n_layers, model.n_heads, model.d_model};
+    for (const SwitchedEdit& one : state_.edits)
+      state_.reaches.push_back(reach_text(one.edit, space));
+  }
   state_.can_undo = history_.can_undo();
   state_.can_redo = history_.can_redo();
   state_.subject = baseline_ == nullptr ? "" : run_title(*baseline_);

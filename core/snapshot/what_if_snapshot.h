@@ -49,6 +49,7 @@ CompareSnapshot read_before_after(const CaptureReader& reader, const WhatIfResul
 // Everything the What-if panel shows.
 struct WhatIfState {
   EditList edits;
+  std::vector<std::string> reaches;  // of each edit: what it touches of the selected run
   bool can_undo = false, can_redo = false;
   std::string subject;      // "SmolLM2 · run0 · 64 tokens"; empty = no run is selected
   std::string obstacle;     // why the model cannot be rerun; empty = it can

@@ -11,6 +11,8 @@
 namespace sinkscope {
 namespace {
 
+constexpr std::size_t kListed = 10;  // so many indices are named one by one
+
 // ", dimensions 507" and so on, for what is not "all".
 void add(std::string& text, const char* what, const IndexSet& set) {
   if (!set.is_all()) text += fmt::format(", {} {}", what, set.text());
@@ -94,6 +96,36 @@ std::string edit_sentence(const Edit& edit) {
         return text;
       },
       edit);
+}
+
+std::string reach_text(const Edit& edit, const EditSpace& space) {
+  std::string text;
+  const auto part = [&](const char* what, std::size_t n, std::size_t of, const std::string& which) {
+    text += fmt::format("{}{} {} of {}", text.empty() ? "" : " · ", what, n, of);
+    if (n < of && n > 0 && n <= kListed) text += fmt::format(" ({})", which);
+  };
+  const auto of_set = [&](const char* what, const IndexSet& set, int n) {
+    std::vector<int> there;
+    for (int i = 0; i < n; ++i)
+      if (set.contains(i)) there.push_back(i);
+    part(what, there.size(), static_cast<std::size_t>(n),
+         fmt::format("{}", fmt::join(there, ", ")));
+  };
+  std::visit(
+      [&](const auto& e) {
+        if constexpr (requires { e.tokens; }) {
+          const std::vector<int> tokens = e.tokens.of(space.token_ids);
+          part("tokens", tokens.size(), space.token_ids.size(),
+               fmt::format("{}", fmt::join(tokens, ", ")));
+        }
+        if constexpr (requires { e.keys; })
+          of_set("keys", e.keys, static_cast<int>(space.token_ids.size()));
+        if constexpr (requires { e.dims; }) of_set("dimensions", e.dims, space.d_model);
+        if constexpr (requires { e.heads; }) of_set("heads", e.heads, space.n_heads);
+        of_set("layers", e.layers, space.n_layers);
+      },
+      edit);
+  return text;
 }
 
 std::vector<EditTemplate> edit_templates(const EditPlace& place) {

@@ -23,6 +23,15 @@ WhatIf switched_on(const EditList& edits);
 // One line in words: "clip the stream at ±100", "softmax1 in layers 15, heads 5".
 std::string edit_sentence(const Edit& edit);
 
+// How much of a run there is to edit.
+struct EditSpace {
+  std::vector<int> token_ids;  // [T]
+  int n_layers = 0, n_heads = 0, d_model = 0;
+};
+// What an edit touches of it, and what it names that is not there: "tokens 0 of 64 · dimensions 1
+// of 576 · layers 30 of 30". Only what the edit has; positions up to ten are listed.
+std::string reach_text(const Edit& edit, const EditSpace& space);
+
 // What an edit is made for before it is changed: attention edits for one head, edits of a dimension
 // for one dimension.
 struct EditPlace {

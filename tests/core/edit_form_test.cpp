@@ -102,6 +102,18 @@ TEST(EditList, SaysEachEditInWords) {
             "sink_logit b = -2 attention, heads 5");
 }
 
+TEST(EditList, FC57_CountsWhatAnEditTouches) {
+  const EditSpace space{{9, 5, 7, 5}, 30, 3, 576};
+  EXPECT_EQ(reach_text(edit(R"({"edit":"residual.set","value":0,"dims":[507],"tokens":"ids:5-7"})"),
+                       space),
+            "tokens 3 of 4 (1, 2, 3) · dimensions 1 of 576 (507) · layers 30 of 30");
+  EXPECT_EQ(reach_text(edit(R"({"edit":"attention.mask_key","keys":[0,99],"heads":[2]})"), space),
+            "keys 1 of 4 (0) · heads 1 of 3 (2) · layers 30 of 30");
+  EXPECT_EQ(reach_text(edit(R"({"edit":"residual.clip","limit":1,"tokens":"ids:8","layers":[99]})"),
+                       space),
+            "tokens 0 of 4 · layers 0 of 30");
+}
+
 TEST(EditList, TemplatesAreAboutTheChosenPlace) {
   const auto templates = edit_templates({15, 5, 507});
   const auto named = [&](const std::string& name) {

@@ -115,6 +115,9 @@ TEST_F(RescalingPanelTest, DrawsTokensUnderTheBound) {
   EXPECT_LT(color_distance(curve, line_color(light, 2).rgb()), 0.2) << "smoothed";
   EXPECT_EQ(color_at(picture, plot.pixelOf(0.6, 0.1)), light.color(QPalette::Window).rgb());
   EXPECT_THAT(panel_->headText().toStdString(), HasSubstr("All 20 points lie below"));
+  EXPECT_THAT(panel_->headText().toStdString(), HasSubstr("Not computed: ask for it with"));
+  state.obstacle = "no model: open small";
+  show(state);
   EXPECT_THAT(panel_->headText().toStdString(), HasSubstr("Not computed: no model"));
 }
 

@@ -65,6 +65,8 @@ std::shared_ptr<const WhatIfResult> result() {
 WhatIfState state() {
   WhatIfState made;
   made.edits = {{edit(kClip), true}, {edit(kMask), false}};
+  made.reaches = {"tokens 4 of 4 · layers 3 of 3",
+                  "keys 1 of 4 (0) · heads 1 of 4 (2) · layers 3 of 3"};
   made.can_undo = true;
   made.subject = "planted · run0 · 4 tokens";
   made.result = result();
@@ -94,7 +96,7 @@ class WhatIfPanelTest : public ::testing::Test {
   std::unique_ptr<WhatIfPanel> panel_;
 };
 
-TEST_F(WhatIfPanelTest, ShowsTheEditsAndWhatTheyDid) {
+TEST_F(WhatIfPanelTest, FC55_ShowsTheKlAndSaysThatNothingWasRetrained) {
   panel_->setState(state());
   settle();
   keep_picture(picture_of(*panel_), "what_if_panel");
@@ -112,7 +114,7 @@ TEST_F(WhatIfPanelTest, ShowsTheEditsAndWhatTheyDid) {
   EXPECT_TRUE(says_so);
 }
 
-TEST_F(WhatIfPanelTest, BeforeAfterAndDifferenceStandInOneRowWithOneRange) {
+TEST_F(WhatIfPanelTest, FC58_BeforeAfterAndDifferenceStandInOneRowWithOneRange) {
   panel_->setState(state());
   settle();
   const std::vector<Heatmap*>& maps = panel_->maps().maps();
@@ -195,6 +197,19 @@ TEST_F(WhatIfPanelTest, SwitchesUndoAndRemovalAreOnlyAskedFor) {
   button("Remove")->click();
   ASSERT_EQ(edits.size(), 1U);
   EXPECT_EQ(edits[0].edit, edit(kClip));
+}
+
+TEST_F(WhatIfPanelTest, FC57_SaysWhatTheSelectedEditTouches) {
+  panel_->setState(state());
+  const auto shows = [&](const char* text) {
+    for (const QLabel* label : panel_->findChildren<QLabel*>())
+      if (label->isVisible() && label->text() == text) return true;
+    return false;
+  };
+  list()->setCurrentIndex(panel_->list().index(1));
+  EXPECT_TRUE(shows("keys 1 of 4 (0) · heads 1 of 4 (2) · layers 3 of 3"));
+  list()->setCurrentIndex(panel_->list().index(0));
+  EXPECT_TRUE(shows("tokens 4 of 4 · layers 3 of 3"));
 }
 
 TEST_F(WhatIfPanelTest, WhatIsTypedMustMakeSense) {

@@ -239,8 +239,13 @@ void RescalingPanel::showTexts() {
          << QString::fromStdString(state_.snapshot->suggestion);
     if (!state_.snapshot->contribution.empty())
       head << QString::fromStdString(state_.snapshot->contribution);
-    for (const std::string& what : state_.snapshot->not_computed)
-      head << QString::fromStdString(what);
+    for (const std::string& what : state_.snapshot->not_computed) {
+      QString line = QString::fromStdString(what);
+      // With the model open they only wait to be asked for: all weights have to be read.
+      if (state_.obstacle.empty())
+        line.replace(QStringLiteral("no model"), tr("ask for it with “%1”").arg(weights_->text()));
+      head << line;
+    }
   }
   head_->setText(head.join(QLatin1Char('\n')));
   QStringList role;

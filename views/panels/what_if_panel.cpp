@@ -32,7 +32,7 @@
 namespace sinkscope {
 namespace {
 
-constexpr int kEditsHeight = 140;  // five fields without scrolling
+constexpr int kEditsHeight = 156;  // five fields without scrolling
 
 QString text_of(double value) { return QString::fromStdString(readable(value)); }
 
@@ -151,9 +151,16 @@ QWidget* WhatIfPanel::makeEdits() {
   heading->addWidget(subject_, 1);
   heading->addWidget(retrained);
   heading->addWidget(new HelpButton("what-if", all));
+  reach_ = new QLabel(all);
+  reach_->setForegroundRole(QPalette::PlaceholderText);
+  reach_->setFont(caption_font(font()));
+  reach_->setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Fixed);
+  auto* right = new QVBoxLayout;
+  right->addWidget(scroll, 1);
+  right->addWidget(reach_);
   auto* columns = new QHBoxLayout;
   columns->addLayout(left, 5);
-  columns->addWidget(scroll, 6);
+  columns->addLayout(right, 6);
   auto* layout = new QVBoxLayout(all);
   layout->setContentsMargins(0, 0, 0, 0);
   layout->addLayout(heading);
@@ -366,6 +373,10 @@ void WhatIfPanel::showSelected() {
   remove_->setEnabled(row >= 0);
   editor_->setEdit(row < 0 ? std::nullopt
                            : std::optional(state_.edits[static_cast<std::size_t>(row)].edit));
+  const bool has_reach = row >= 0 && row < static_cast<int>(state_.reaches.size());
+  reach_->setText(has_reach ? QString::fromStdString(state_.reaches[static_cast<std::size_t>(row)])
+                            : QString());
+  reach_->setToolTip(reach_->text());
 }
 
 void WhatIfPanel::showSummary() {

@@ -90,7 +90,8 @@ class WhatIfPanel : public Panel {
   QListView* list_view_;
   EditEditor* editor_;
   QToolButton *add_ = nullptr, *remove_ = nullptr, *undo_ = nullptr, *redo_ = nullptr;
-  QLabel *subject_ = nullptr, *failure_, *note_, *summary_, *progress_text_ = nullptr;
+  QLabel *subject_ = nullptr, *reach_ = nullptr, *failure_, *note_, *summary_,
+         *progress_text_ = nullptr;
   QPushButton *run_ = nullptr, *cancel_ = nullptr, *absorb_ = nullptr;
   QToolButton* take_ = nullptr;
   QCheckBox* always_ = nullptr;

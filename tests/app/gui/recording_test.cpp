@@ -2,19 +2,17 @@
 // Recording from the window: in the background, watched, canceled, opened by itself.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <time.h>
 
 #include <QApplication>
-#include <QElapsedTimer>
 #include <QSignalSpy>
 #include <QTest>
-#include <QTimer>
 #include <filesystem>
 
 #include "app/gui/capture_form.h"
 #include "app/gui/main_window.h"
 #include "capture/engine.h"
 #include "core/capture_reader.h"
+#include "tests/support/event_turns.h"
 #include "tests/support/shared_files.h"
 #include "tests/support/test_application.h"
 
@@ -24,39 +22,6 @@ namespace {
 namespace fs = std::filesystem;
 
 const std::string kPlanted = std::string(SINKSCOPE_SOURCE_DIR) + "/sample_data/planted";
-
-// How the event loop turns: a timer that is always due.
-class Turns {
- public:
-  Turns() {
-    QObject::connect(&timer_, &QTimer::timeout, [this] { turn(); });
-    timer_.start(0);
-    turn();
-  }
-  int n() const { return n_; }
-  double longest_work() const { return longest_work_; }  // ms of this thread's own processor time
-  double share_late() const { return n_ == 0 ? 1 : static_cast<double>(n_late_) / n_; }
-
- private:
-  static double thread_ms() {
-    timespec time{};
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-    return static_cast<double>(time.tv_sec) * 1e3 + static_cast<double>(time.tv_nsec) / 1e6;
-  }
-  void turn() {
-    const double now = thread_ms();
-    if (n_++ > 0) {
-      longest_work_ = std::max(longest_work_, now - last_);
-      if (wall_.elapsed() > 50) ++n_late_;
-    }
-    last_ = now;
-    wall_.restart();
-  }
-  QTimer timer_;
-  QElapsedTimer wall_;
-  int n_ = 0, n_late_ = 0;
-  double last_ = 0, longest_work_ = 0;
-};
 
 class RecordingTest : public ::testing::Test {
  protected:

@@ -7,8 +7,10 @@
 #include <random>
 
 #include "core/draw/pyramid.h"
+#include "core/draw/range_finder.h"
 #include "core/draw/raster.h"
 #include "views/heatmap/heatmap.h"
+#include "views/widgets/thumbnail_grid.h"
 
 namespace {
 
@@ -49,6 +51,49 @@ void BM_summary(benchmark::State& state) {
   for (auto _ : state) benchmark::DoNotOptimize(summarize({&large_map(), 1}, range));
 }
 BENCHMARK(BM_summary)->Unit(benchmark::kMillisecond);
+
+// All that any range of a map depends on; afterwards a range is free and its counts are one pass.
+void BM_range_finder(benchmark::State& state) {
+  for (auto _ : state) benchmark::DoNotOptimize(RangeFinder({large_map()}));
+}
+BENCHMARK(BM_range_finder)->Unit(benchmark::kMillisecond);
+
+void BM_next_range(benchmark::State& state) {
+  const RangeFinder finder({large_map()});
+  RangeRequest request;
+  int step = 0;
+  for (auto _ : state) {
+    request.mode = ++step % 2 == 0 ? RangeMode::percentile : RangeMode::mean_sd;
+    benchmark::DoNotOptimize(finder.summary(finder.range(request)));
+  }
+}
+BENCHMARK(BM_next_range)->Unit(benchmark::kMillisecond);
+
+// FC-79: thumbnails of 32 layers × 32 heads, from the numbers to the first picture.
+void BM_thumbnails_first_paint(benchmark::State& state) {
+  constexpr int kLayers = 32, kHeads = 32, kSide = 64;
+  auto snapshot = std::make_shared<ThumbnailSnapshot>();
+  for (int layer = 0; layer < kLayers; ++layer) snapshot->layers.push_back(layer);
+  snapshot->n_heads = kHeads;
+  snapshot->side = kSide;
+  std::vector<float> values(std::size_t{kLayers} * kHeads * kSide * kSide);
+  std::mt19937 random(3);
+  std::uniform_real_distribution<float> uniform;
+  for (float& value : values) value = uniform(random);
+  snapshot->values = std::make_shared<const std::vector<float>>(std::move(values));
+  std::vector<CellSpan> spans;
+  for (int row = 0; row < kLayers * kHeads * kSide; ++row) spans.push_back({0, row % kSide + 1});
+  snapshot->all =
+      Grid(kLayers * kHeads * kSide, kSide, snapshot->values).with_spans(std::move(spans));
+  for (auto _ : state) {
+    ThumbnailGrid grid;
+    grid.resize(1000, 700);
+    grid.setSnapshot(snapshot);
+    grid.setRange(RangeFinder({snapshot->all}).range({}));
+    benchmark::DoNotOptimize(grid.grab());
+  }
+}
+BENCHMARK(BM_thumbnails_first_paint)->Unit(benchmark::kMillisecond);
 
 // A frame of state.range(0) visible cells a side on 1000 × 1000 pixels.
 void BM_frame_pixels(benchmark::State& state) {

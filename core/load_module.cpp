@@ -22,7 +22,8 @@ std::vector<fs::path> candidates(const std::string& file, const fs::path& built)
   const ssize_t n = readlink("/proc/self/exe", self, sizeof self);
   if (n > 0) {
     const fs::path folder = fs::path(std::string(self, static_cast<std::size_t>(n))).parent_path();
-    paths = {folder / file, folder.parent_path() / "lib" / file};
+    paths = {folder / file, folder.parent_path() / "lib" / file,
+             folder.parent_path() / "lib" / "sinkscope" / file};
   }
   if (!built.empty()) paths.push_back(built);
   return paths;

@@ -7,7 +7,7 @@
 namespace sinkscope {
 
 // Parts of the program that bring large libraries along (LibTorch, Qt) are modules, opened by the
-// first who needs them. Looks for `file` beside the executable, in ../lib from it, then at `built`
+// first who needs them. Looks for `file` beside the executable, in ../lib and ../lib/sinkscope from it, then at `built`
 // (where the build left it; "" = nowhere); a module that is open already is opened once more, at no
 // cost, and none is ever closed. Returns the address of its C function `symbol`.
 // Throws Error{unsupported} with the loader's reason.

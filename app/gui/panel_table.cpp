@@ -21,9 +21,14 @@ QString tr(const char* text) { return QCoreApplication::translate("panel_table",
 // Tells a panel what is selected, now and later.
 template <class PanelType>
 PanelType* following(Session& session, PanelType* panel) {
-  QObject::connect(&session, &Session::selectionChanged, panel,
-                   [&session, panel] { panel->setSelection(session.selection().cell); });
-  panel->setSelection(session.selection().cell);
+  const auto mark = [&session, panel] {
+    std::vector<CellRef> pins;
+    for (const PinnedCell& pin : session.pinnedCells()) pins.push_back(pin.cell);
+    panel->setSelection(session.selection().cell);
+    panel->setPins(pins);
+  };
+  QObject::connect(&session, &Session::selectionChanged, panel, mark);
+  mark();
   return panel;
 }
 
@@ -52,10 +57,11 @@ Panel* make_attention(Session& session, QWidget* parent) {
   auto* panel = following(session, new AttentionPanel(parent));
   follow(session, panel, Picture::attention, [&session, panel] {
     const Shown<AttentionSnapshot>& shown = session.attention();
-    panel->setSnapshot(shown.snapshot, shown.pyramid, session.failureOf(Picture::attention));
+    panel->setSnapshot(shown.snapshot, shown.prepared, session.failureOf(Picture::attention));
   });
-  follow(session, panel, Picture::thumbnails,
-         [&session, panel] { panel->setThumbnails(session.thumbnails().snapshot); });
+  follow(session, panel, Picture::thumbnails, [&session, panel] {
+    panel->setThumbnails(session.thumbnails().snapshot, session.thumbnails().prepared);
+  });
   QObject::connect(panel, &AttentionPanel::choiceChanged, &session,
                    [&session](const AttentionChoice& choice) {
                      ViewOptions options = session.options();
@@ -73,7 +79,7 @@ Panel* make_residual(Session& session, QWidget* parent) {
   auto* panel = following(session, new ResidualPanel(parent));
   follow(session, panel, Picture::residual, [&session, panel] {
     const Shown<ResidualSnapshot>& shown = session.residual();
-    panel->setSnapshot(shown.snapshot, shown.pyramid, session.failureOf(Picture::residual));
+    panel->setSnapshot(shown.snapshot, shown.prepared, session.failureOf(Picture::residual));
   });
   QObject::connect(panel, &ResidualPanel::choiceChanged, &session,
                    [&session](const ResidualChoice& choice) {
@@ -103,7 +109,8 @@ Panel* make_norms(Session& session, QWidget* parent) {
 Panel* make_compare(Session& session, QWidget* parent) {
   auto* panel = following(session, new ComparePanel(parent));
   follow(session, panel, Picture::compare, [&session, panel] {
-    panel->setSnapshot(session.compared().snapshot, session.failureOf(Picture::compare));
+    const Shown<CompareSnapshot>& shown = session.compared();
+    panel->setSnapshot(shown.snapshot, session.failureOf(Picture::compare), shown.prepared);
   });
   // The choice of sides belongs to the session and stands above what it leads to.
   if (auto* column = qobject_cast<QBoxLayout*>(panel->layout()))

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "app/gui/reading_column.h"
 
+#include <QClipboard>
+#include <QGuiApplication>
 #include <QHBoxLayout>
 #include <QHeaderView>
 #include <QLabel>
@@ -10,6 +12,7 @@
 #include <QToolButton>
 #include <QVBoxLayout>
 
+#include "core/number_text.h"
 #include "views/heatmap/color_bar.h"
 #include "views/heatmap/heatmap.h"
 #include "views/theme.h"
@@ -48,15 +51,21 @@ ReadingColumn::ReadingColumn(Session& session, QWidget* parent)
   connect(findings_, &FindingsList::picked, this, &ReadingColumn::picked);
   connect(pin_button_, &QToolButton::clicked, this, &ReadingColumn::pin);
   connect(table_, &QTableView::clicked, this,
-          [this](const QModelIndex& index) { emit picked(pins_.pin(index.row()).cell); });
+          [this](const QModelIndex& index) { emit picked(pins_.pin(index.row()).what.cell); });
   connect(table_, &QTableView::customContextMenuRequested, this, [this](const QPoint& at) {
     const QModelIndex index = table_->indexAt(at);
     if (!index.isValid()) return;
     QMenu menu;
     const QAction* remove = menu.addAction(tr("Remove pin"));
-    if (menu.exec(table_->viewport()->mapToGlobal(at)) == remove) pins_.removeRows(index.row(), 1);
+    const QAction* copy = menu.addAction(tr("Copy the table"));
+    const QAction* chosen = menu.exec(table_->viewport()->mapToGlobal(at));
+    if (chosen == copy) QGuiApplication::clipboard()->setText(pins_.asText());
+    if (chosen != remove) return;
+    pins_.removeRows(index.row(), 1);
+    session_.setPinnedCells(pins_.cells());
   });
   connect(&session_, &Session::snapshotChanged, this, [this](Picture picture) {
+    if (picture == Picture::pins) showPinValues();
     if (picture != Picture::overview) return;
     const auto snapshot = session_.overview().snapshot;
     findings_->setFindings(snapshot == nullptr ? std::vector<Finding>() : snapshot->findings);
@@ -82,6 +91,8 @@ void ReadingColumn::build() {
   table_->setSelectionBehavior(QAbstractItemView::SelectRows);
   table_->setContextMenuPolicy(Qt::CustomContextMenu);
   table_->setMinimumHeight(70);
+  table_->verticalHeader()->setDefaultSectionSize(fontMetrics().height() + 6);
+  table_->setAccessibleName(tr("Pinned cells"));
 
   auto* inner = new QWidget(this);
   inner->setBackgroundRole(QPalette::Base);
@@ -129,8 +140,8 @@ void ReadingColumn::showScale() {
   const ColorScale scale = panel_ == nullptr ? ColorScale() : panel_->colorScale();
   bar_->setVisible(!scale.grids.empty());
   if (scale.grids.empty()) return;
-  bar_->setScale({scale.request, scale.range, scale.colormap.toStdString(),
-                  summarize(scale.grids, scale.range), scale.quantity.toStdString()});
+  bar_->setScale({scale.request, scale.range, scale.colormap.toStdString(), scale.summary(),
+                  scale.quantity.toStdString()});
   const QList<Heatmap*> maps = panel_->findChildren<Heatmap*>();
   bar_->setReduction(maps.isEmpty() ? std::nullopt : std::optional(maps.front()->reduction()));
 }
@@ -146,16 +157,40 @@ void ReadingColumn::showReadOut(const ReadOut& readOut) {
   cursor_->setText(readOut.lines.join(QLatin1Char('\n')));
 }
 
+// Whose the number is: a run as the table of pins names it, or the model.
 void ReadingColumn::remember(const ReadOut& readOut) {
-  const auto facts = session_.run();
+  const Selection& selection = session_.selection();
   last_ = readOut;
-  last_run_ = facts == nullptr ? QString() : QString::fromStdString(run_label(*facts));
+  last_run_.clear();
+  for (const PinColumn& column : pin_columns(session_.runs()))
+    if (column.path == selection.path && column.run == selection.run)
+      last_run_ = QString::fromStdString(column.title);
+  if (last_run_.isEmpty() && session_.model() != nullptr)
+    last_run_ = QString::fromStdString(session_.model()->card.spec.name);
+}
+
+void ReadingColumn::showPinValues() {
+  const auto pins = session_.pins().snapshot;
+  if (pins == nullptr) return pins_.setValues({}, {}, {});
+  QStringList runs;
+  for (const PinColumn& column : pins->request.runs) runs << QString::fromStdString(column.title);
+  std::vector<QStringList> values;
+  for (const auto& row : pins->values) {
+    values.emplace_back();
+    for (const std::optional<double>& value : row)
+      values.back() << (value ? QString::fromStdString(readable(*value)) : QString());
+  }
+  pins_.setValues(runs, pins->request.cells, values);
 }
 
 QString ReadingColumn::cursorText() const { return cursor_->text(); }
 
 void ReadingColumn::pin() {
-  if (!last_.lines.isEmpty()) pins_.add({last_.cell, last_run_, last_.place, last_.value});
+  if (last_.lines.isEmpty()) return;
+  PinnedCell what = last_.pin;
+  if (what.quantity == PinnedCell::Quantity::shown) what.cell = last_.cell;
+  pins_.add({what, last_.place, last_.value, last_run_});
+  session_.setPinnedCells(pins_.cells());
 }
 
 }  // namespace sinkscope

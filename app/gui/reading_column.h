@@ -41,6 +41,7 @@ class ReadingColumn : public QWidget {
   void showScale();
   void showReadOut(const ReadOut& readOut);
   void remember(const ReadOut& readOut);
+  void showPinValues();
 
   Session& session_;
   Panel* panel_ = nullptr;
@@ -51,7 +52,7 @@ class ReadingColumn : public QWidget {
   QTableView* table_;
   PinTable pins_;
   ReadOut last_;
-  QString last_run_;  // whose last_ is
+  QString last_run_;  // whose last_ is: a column of the pins
 };
 
 }  // namespace sinkscope

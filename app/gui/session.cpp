@@ -20,7 +20,7 @@ Session::Session(QObject* parent)
     : QObject(parent),
       files_(std::make_shared<OpenFiles>()),
       worker_(std::make_unique<Worker>(*this)) {
-  overview_.wanted = attention_.wanted = true;  // the side columns live on them
+  overview_.wanted = attention_.wanted = pins_.wanted = true;  // the side columns live on them
 }
 
 Session::~Session() { worker_.reset(); }
@@ -59,6 +59,7 @@ void Session::addRuns(const std::string& path, const std::string& run, std::vect
   residual_.request.reset();
   norms_.request.reset();
   compare_.request.reset();
+  pins_.request.reset();
   emit opened();
   selection_.path.clear();
   selectRun(path, chosen);
@@ -70,14 +71,23 @@ void Session::addModel(OpenModel model) {
   // The model of the run that is looked at comes to it; any other takes its place.
   const auto facts = run();
   if (facts == nullptr || facts->model.fingerprint != models_.back()->fingerprint) selection_ = {};
+  showModel(models_.back());
+}
+
+void Session::selectModel(const std::string& path) {
+  for (const auto& open : models_)
+    if (open->card.path == path) {
+      selection_ = {};
+      return showModel(open);
+    }
+}
+
+void Session::showModel(std::shared_ptr<const OpenModel> model) {
+  model_ = std::move(model);
   norms_.request.reset();
   emit opened();
   emit selectionChanged();
   changed();
-}
-
-std::shared_ptr<const OpenModel> Session::model() const {
-  return models_.empty() ? nullptr : models_.back();
 }
 
 std::shared_ptr<const OpenModel> Session::modelOf(const RunFacts& facts) const {
@@ -105,18 +115,6 @@ void Session::selectRun(const std::string& path, const std::string& run) {
   selection_.path = path;
   selection_.run = run;
   clampSelection();
-  emit selectionChanged();
-  changed();
-}
-
-void Session::selectModel(const std::string& path) {
-  const auto found = std::find_if(models_.begin(), models_.end(),
-                                  [&](const auto& open) { return open->card.path == path; });
-  if (found == models_.end()) return;
-  std::rotate(found, found + 1, models_.end());
-  selection_ = {};
-  norms_.request.reset();
-  emit opened();
   emit selectionChanged();
   changed();
 }
@@ -170,6 +168,13 @@ void Session::setCompareItems(std::vector<CompareItem> items) {
   changed();
 }
 
+void Session::setPinnedCells(std::vector<PinnedCell> cells) {
+  if (cells == pinned_) return;
+  pinned_ = std::move(cells);
+  emit selectionChanged();
+  changed();
+}
+
 void Session::setWanted(Picture picture, bool wanted) {
   switch (picture) {
     case Picture::thumbnails:
@@ -192,7 +197,8 @@ void Session::setWanted(Picture picture, bool wanted) {
 
 QString Session::failureOf(Picture picture) const {
   const std::string* failures[] = {&overview_.failure, &attention_.failure, &thumbnails_.failure,
-                                   &residual_.failure, &norms_.failure,     &compare_.failure};
+                                   &residual_.failure, &norms_.failure,     &compare_.failure,
+                                   &pins_.failure};
   return QString::fromStdString(*failures[static_cast<int>(picture)]);
 }
 

@@ -11,6 +11,7 @@
 #include "app/gui/compare_item.h"
 #include "app/gui/open_files.h"
 #include "app/gui/picture.h"
+#include "app/gui/pinned_values.h"
 #include "app/gui/worker.h"
 #include "core/snapshot/cell_ref.h"
 
@@ -43,7 +44,7 @@ struct ViewOptions {
 };
 
 // The pictures that can be wanted; what nobody looks at is not read.
-enum class Picture { overview, attention, thumbnails, residual, norms, compare };
+enum class Picture { overview, attention, thumbnails, residual, norms, compare, pins };
 
 // The single ground truth of the window: what is open, what is selected, and the last snapshots.
 // Reading happens on a worker; a result whose request is no longer current is dropped.
@@ -59,14 +60,15 @@ class Session : public QObject {
 
   // All runs of all open captures, in the order of opening.
   const std::vector<std::shared_ptr<const RunFacts>>& runs() const { return runs_; }
-  const OpenModels& models() const { return models_; }  // in the order of opening
-  std::shared_ptr<const OpenModel> model() const;       // opened or selected last; null = none
+  const OpenModels& models() const { return models_; }               // in the order of opening
+  std::shared_ptr<const OpenModel> model() const { return model_; }  // the last chosen; null = none
   // The open model that a run was recorded of; null = it is not open.
   std::shared_ptr<const OpenModel> modelOf(const RunFacts& facts) const;
   std::shared_ptr<const RunFacts> run() const;  // the selected; null = none
   const Selection& selection() const { return selection_; }
   const ViewOptions& options() const { return options_; }
   const std::vector<CompareItem>& compareItems() const { return compare_items_; }
+  const std::vector<PinnedCell>& pinnedCells() const { return pinned_; }
   FindSpace findSpace() const;
 
   // Intent. Layers, heads and positions beyond the run's are cut to it.
@@ -77,6 +79,7 @@ class Session : public QObject {
   void stepHead(int by);
   void setOptions(const ViewOptions& options);
   void setCompareItems(std::vector<CompareItem> items);
+  void setPinnedCells(std::vector<PinnedCell> cells);
   void setWanted(Picture picture, bool wanted);
 
   // The last snapshots; null until they are there, or when the data cannot fill them.
@@ -86,6 +89,7 @@ class Session : public QObject {
   const Shown<ResidualSnapshot>& residual() const { return residual_.shown; }
   const Shown<NormsSnapshot>& norms() const { return norms_.shown; }
   const Shown<CompareSnapshot>& compared() const { return compare_.shown; }
+  const Shown<PinnedValues>& pins() const { return pins_.shown; }
   // Why a picture is not there although it was asked for; empty = no reason.
   QString failureOf(Picture picture) const;
 
@@ -98,10 +102,12 @@ class Session : public QObject {
  private:
   void addRuns(const std::string& path, const std::string& run, std::vector<RunFacts> runs);
   void addModel(OpenModel model);
+  void showModel(std::shared_ptr<const OpenModel> model);
   void clampSelection();
   void changed();  // asks for what is wanted and no longer current
   void refreshNorms();
   void refreshCompare();
+  void refreshPins();
   std::optional<AttentionRequest> attentionRequest() const;
   std::optional<ResidualRequest> residualRequest() const;
 
@@ -111,15 +117,18 @@ class Session : public QObject {
 
   std::vector<std::shared_ptr<const RunFacts>> runs_;
   OpenModels models_;
+  std::shared_ptr<const OpenModel> model_;
   Selection selection_;
   ViewOptions options_;
   std::vector<CompareItem> compare_items_;
+  std::vector<PinnedCell> pinned_;
   Slot<OverviewSnapshot, OverviewRequest> overview_;
   Slot<AttentionSnapshot, AttentionRequest> attention_;
   Slot<ThumbnailSnapshot, ThumbnailRequest> thumbnails_;
   Slot<ResidualSnapshot, ResidualRequest> residual_;
   Slot<NormsSnapshot, NormsRequest> norms_;
   Slot<CompareSnapshot, CompareRequest> compare_;
+  Slot<PinnedValues, PinsRequest> pins_;
   std::shared_ptr<OpenFiles> files_;  // the worker's
   std::unique_ptr<Worker> worker_;    // last: joined first
 };

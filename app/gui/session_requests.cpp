@@ -24,14 +24,16 @@ const char* tag_of(Picture picture) {
       return "norms";
     case Picture::compare:
       return "compare";
+    case Picture::pins:
+      return "pins";
   }
   return "";
 }
 
 template <class Snapshot>
 Shown<Snapshot> shown(Snapshot snapshot) {
-  Pyramid pyramid = pyramid_of(snapshot);
-  return {std::make_shared<const Snapshot>(std::move(snapshot)), std::move(pyramid)};
+  auto prepared = Preparation<Snapshot>::of(snapshot);
+  return {std::make_shared<const Snapshot>(std::move(snapshot)), std::move(prepared)};
 }
 
 // Whether what a slot shows belongs to another run than what is asked for now.
@@ -39,6 +41,12 @@ template <class Snapshot, class Request>
 bool is_other_run(const Slot<Snapshot, Request>& slot, const std::string& path,
                   const Request& request) {
   return !slot.request || slot.path != path || slot.request->run != request.run;
+}
+
+// Pins are of all runs.
+bool is_other_run(const Slot<PinnedValues, PinsRequest>& /*slot*/, const std::string& /*path*/,
+                  const PinsRequest& /*request*/) {
+  return false;
 }
 
 // A comparison names the runs of its sides itself.
@@ -139,6 +147,16 @@ void Session::changed() {
           });
   refreshNorms();
   refreshCompare();
+  refreshPins();
+}
+
+void Session::refreshPins() {
+  std::optional<PinsRequest> request;
+  if (!pinned_.empty() && !runs_.empty()) request = PinsRequest{pinned_, pin_columns(runs_)};
+  refresh(Picture::pins, pins_, "", request,
+          [](OpenFiles& files, const PinsRequest& wanted, const std::stop_token& stop) {
+            return read_pins(files, wanted, stop);
+          });
 }
 
 // Of the selected capture; without one of the open model, whose gains are in memory.

@@ -30,6 +30,12 @@ Grid::Grid(int rows, int cols, std::vector<double> values) : rows_(rows), cols_(
   values_ = std::make_shared<const std::vector<double>>(std::move(values));
 }
 
+Grid::Grid(int rows, int cols, std::shared_ptr<const std::vector<float>> values)
+    : rows_(rows), cols_(cols) {
+  require_shape(rows, cols, values->size());
+  values_ = std::move(values);
+}
+
 Grid Grid::with_spans(std::vector<CellSpan> spans) const {
   if (static_cast<int>(spans.size()) != rows_)
     throw Error(ErrorKind::invalid_argument,

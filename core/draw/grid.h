@@ -27,6 +27,8 @@ class Grid {
   // Throws Error{invalid_argument} when the number of values is not rows · cols.
   Grid(int rows, int cols, std::vector<float> values);
   Grid(int rows, int cols, std::vector<double> values);
+  // Values that others hold as well; not null.
+  Grid(int rows, int cols, std::shared_ptr<const std::vector<float>> values);
 
   // The same values, of which only the spans exist; one span a row, within [0, cols].
   Grid with_spans(std::vector<CellSpan> spans) const;

@@ -6,29 +6,13 @@
 #include <cmath>
 
 #include "core/draw/grid_rows.h"
+#include "core/draw/order_keys.h"
 
 namespace sinkscope {
 
 namespace {
 
-constexpr int kBins = 1 << 16;
-
-// Unsigned numbers in the order of the values; −0 comes right before +0. Without a branch, which
-// random signs would make slow: negative numbers are inverted, the others get the upper bit.
-std::uint32_t ordered(float x) {
-  const auto bits = std::bit_cast<std::uint32_t>(x);
-  return bits ^ (-(bits >> 31) | 0x80000000U);
-}
-std::uint64_t ordered(double x) {
-  const auto bits = std::bit_cast<std::uint64_t>(x);
-  return bits ^ (-(bits >> 63) | std::uint64_t{1} << 63);
-}
-double value_of(std::uint32_t key) {
-  return std::bit_cast<float>(key & 0x80000000u ? key ^ 0x80000000u : ~key);
-}
-double value_of(std::uint64_t key) {
-  return std::bit_cast<double>(key >> 63 ? key ^ (std::uint64_t{1} << 63) : ~key);
-}
+constexpr int kBins = kOrderBins;
 
 template <class Key>
 constexpr int kShift = static_cast<int>(sizeof(Key)) * 8 - 16;
@@ -48,9 +32,9 @@ using ValueOf = std::conditional_t<sizeof(Key) == 4, float, double>;
 template <class Key, Counted counted, class T>
 Key key_of(T x) {
   auto value = static_cast<ValueOf<Key>>(x);
-  if constexpr (counted == Counted::all) return ordered(value);
+  if constexpr (counted == Counted::all) return order_key(value);
   if constexpr (counted == Counted::nonzero_magnitude) value = std::abs(value);
-  return value > 0 ? ordered(value) : 0;
+  return value > 0 ? order_key(value) : 0;
 }
 
 template <class Key, Counted counted>
@@ -82,7 +66,7 @@ double select(std::span<const Grid> grids, std::vector<std::int64_t> bins, std::
     int bin = 0;
     for (; bin < kBins - 1 && rank > bins[bin]; ++bin) rank -= bins[bin];
     prefix |= static_cast<Key>(bin) << shift;
-    if (shift == 0) return value_of(prefix);
+    if (shift == 0) return order_value(prefix);
     std::fill(bins.begin(), bins.end(), 0);
     for (const Grid& grid : grids)
       for_each_row(grid, [&](int, int, const auto* x, int n) {
@@ -112,16 +96,20 @@ auto with_types(bool is_float, Counted counted, F&& f) {
   return is_float ? with_key(std::uint32_t{}) : with_key(std::uint64_t{});
 }
 
-bool all_float(std::span<const Grid> grids) {
+}  // namespace
+
+bool are_floats(std::span<const Grid> grids) {
   return std::all_of(grids.begin(), grids.end(), [](const Grid& grid) {
     return grid.visit([](const auto* x) { return sizeof(*x) == sizeof(float); });
   });
 }
 
-}  // namespace
+std::vector<std::int64_t> order_bins(std::span<const Grid> grids) {
+  return first_pass<std::uint32_t, Counted::all>(grids);
+}
 
 OrderStatistics::OrderStatistics(std::span<const Grid> grids, Counted counted)
-    : grids_(grids), counted_(counted), is_float_(all_float(grids)) {
+    : grids_(grids), counted_(counted), is_float_(are_floats(grids)) {
   bins_ = with_types(is_float_, counted, [&]<class Key, Counted kCounted>() {
     return first_pass<Key, kCounted>(grids);
   });

@@ -2,6 +2,7 @@
 #include "core/draw/pyramid.h"
 
 #include <optional>
+#include <thread>
 
 #include "core/draw/grid_rows.h"
 #include "core/draw/pool_stack.h"
@@ -232,8 +233,12 @@ class Extras {
   std::vector<std::uint8_t> flag_row_;
 };
 
+struct Band {
+  int first = 0, end = 0;  // rows of pixels
+};
+
 template <class T, class Op>
-void reduce_view(const View& view, const PoolStack<T, Op>& stack,
+void reduce_view(const View& view, const Band& band, const PoolStack<T, Op>& stack,
                  const std::function<void(const PixelRow&)>& use) {
   const FiniteCells<T, Op> source{view.grid, view.levels.specials.has_value()};
   typename PoolStack<T, Op>::template Pixels<FiniteCells<T, Op>> pixels(stack, source, view.level,
@@ -242,20 +247,31 @@ void reduce_view(const View& view, const PoolStack<T, Op>& stack,
   const int n = view.cols.size();
   std::vector<double> values(n);
   std::vector<CellKind> kinds(n);
-  for (int i = 0; i < view.rows.size(); ++i) {
-    if (!view.repeats(i)) {
+  for (int i = band.first; i < band.end; ++i) {
+    const bool repeats = i > band.first && view.repeats(i);
+    if (!repeats) {
       find_kinds(view, i, kinds);
       pixels.row(i, values.data());
       extras.apply(i, values, kinds);
     }
-    use({i, n, values.data(), kinds.data(), view.repeats(i)});
+    use({i, n, values.data(), kinds.data(), repeats});
   }
 }
 
 template <class... Stacks>
-void reduce_view(const View& view, const std::variant<Stacks...>& stacks,
+void reduce_view(const View& view, const Band& band, const std::variant<Stacks...>& stacks,
                  const std::function<void(const PixelRow&)>& use) {
-  std::visit([&](const auto& stack) { reduce_view(view, stack, use); }, stacks);
+  std::visit([&](const auto& stack) { reduce_view(view, band, stack, use); }, stacks);
+}
+
+// Fewer pixels are drawn before another thread is awake.
+constexpr int kPixelsWorthAThread = 1 << 18;
+constexpr int kMostThreads = 4;
+
+int band_count(int rows, int cols) {
+  const int worth = static_cast<int>(std::int64_t{rows} * cols / kPixelsWorthAThread);
+  const int cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  return std::clamp(std::min({worth, cores, kMostThreads}), 1, rows);
 }
 
 }  // namespace
@@ -265,6 +281,16 @@ Pyramid::Pyramid(const Grid& grid, Reduction reduction)
 
 void Pyramid::reduce_rows(const CellRect& view, int target_rows, int target_cols,
                           const std::function<void(const PixelRow&)>& use) const {
+  reduce(view, target_rows, target_cols, 1, use);
+}
+
+void Pyramid::reduce_bands(const CellRect& view, int target_rows, int target_cols,
+                           const std::function<void(const PixelRow&)>& use) const {
+  reduce(view, target_rows, target_cols, band_count(target_rows, target_cols), use);
+}
+
+void Pyramid::reduce(const CellRect& view, int target_rows, int target_cols, int n_bands,
+                     const std::function<void(const PixelRow&)>& use) const {
   if (target_rows <= 0 || target_cols <= 0 || grid_.empty()) return;
   if (!(view.height() > 0) || !(view.width() > 0)) return;
   PixelEdges rows = pixel_edges(view.top, view.bottom, target_rows, grid_.rows());
@@ -275,7 +301,15 @@ void Pyramid::reduce_rows(const CellRect& view, int target_rows, int target_cols
   const PixelEdges row_blocks = block_edges(rows, level), col_blocks = block_edges(cols, level);
   const View pixels{grid_, *levels_,   std::move(rows), std::move(cols),
                     level, row_blocks, col_blocks};
-  reduce_view(pixels, levels_->values, use);
+  const auto edge = [&](int band) {
+    return static_cast<int>(std::int64_t{target_rows} * band / n_bands);
+  };
+  std::vector<std::jthread> others;
+  for (int band = 1; band < n_bands; ++band)
+    others.emplace_back([&, band] {
+      reduce_view(pixels, Band{edge(band), edge(band + 1)}, levels_->values, use);
+    });
+  reduce_view(pixels, Band{0, edge(1)}, levels_->values, use);
 }
 
 PooledCells Pyramid::reduced(const CellRect& view, int target_rows, int target_cols) const {

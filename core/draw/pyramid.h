@@ -72,10 +72,17 @@ class Pyramid {
   // that repeats the one before it is handed over as such.
   void reduce_rows(const CellRect& view, int target_rows, int target_cols,
                    const std::function<void(const PixelRow&)>& use) const;
+  // The same by several threads, each with a band of rows of its own: `use` is called for different
+  // rows at the same time. Only a row of the same band is called a repetition of the one before.
+  void reduce_bands(const CellRect& view, int target_rows, int target_cols,
+                    const std::function<void(const PixelRow&)>& use) const;
 
   struct Levels;
 
  private:
+  void reduce(const CellRect& view, int target_rows, int target_cols, int n_bands,
+              const std::function<void(const PixelRow&)>& use) const;
+
   Grid grid_;
   Reduction reduction_;
   std::shared_ptr<const Levels> levels_;

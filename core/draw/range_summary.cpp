@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "core/draw/grid_rows.h"
+#include "core/draw/range_rules.h"
 #include "core/draw/value_range.h"
 #include "core/number_text.h"
 
@@ -68,7 +69,35 @@ RowExtremes extremes_of(const T* x, int n) {
   return {lo, hi, finite};
 }
 
+// Finite cells of a row, and where the lowest and highest are. Returns how many are finite.
+template <class T>
+int take_extremes(const T* x, int n, int grid, int row, int first, RangeSummary& summary) {
+  const RowExtremes extremes = extremes_of(x, n);
+  const auto place = [&](double value) {
+    const int col = first + static_cast<int>(std::find(x, x + n, value) - x);
+    return CellValue{value, grid, row, col};
+  };
+  summary.finite += extremes.finite;
+  if (extremes.finite == 0) return 0;
+  if (!summary.lowest || extremes.lowest < summary.lowest->value)
+    summary.lowest = place(extremes.lowest);
+  if (!summary.highest || extremes.highest > summary.highest->value)
+    summary.highest = place(extremes.highest);
+  return extremes.finite;
+}
+
 }  // namespace
+
+RangeSummary count_cells(std::span<const Grid> grids) {
+  RangeSummary summary;
+  for (int g = 0; g < static_cast<int>(grids.size()); ++g)
+    for_each_row(grids[g], [&](int row, int first, const auto* x, int n) {
+      if (take_extremes(x, n, g, row, first, summary) < n)
+        for (int i = 0; i < n; ++i)
+          if (!std::isfinite(x[i])) count_special(summary, x[i]);
+    });
+  return summary;
+}
 
 RangeSummary summarize(std::span<const Grid> grids, const ValueRange& range, int bins) {
   RangeSummary summary;
@@ -76,18 +105,7 @@ RangeSummary summarize(std::span<const Grid> grids, const ValueRange& range, int
   const Bins axis(range, std::max(bins, 1));
   for (int g = 0; g < static_cast<int>(grids.size()); ++g)
     for_each_row(grids[g], [&](int row, int first, const auto* x, int n) {
-      const RowExtremes extremes = extremes_of(x, n);
-      const auto place = [&](double value) {
-        const int col = first + static_cast<int>(std::find(x, x + n, value) - x);
-        return CellValue{value, g, row, col};
-      };
-      summary.finite += extremes.finite;
-      if (extremes.finite > 0) {
-        if (!summary.lowest || extremes.lowest < summary.lowest->value)
-          summary.lowest = place(extremes.lowest);
-        if (!summary.highest || extremes.highest > summary.highest->value)
-          summary.highest = place(extremes.highest);
-      }
+      take_extremes(x, n, g, row, first, summary);
       for (int i = 0; i < n; ++i) {
         if (x[i] >= range.lo && x[i] <= range.hi)
           ++summary.histogram[axis.of(x[i])];

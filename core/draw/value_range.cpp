@@ -7,24 +7,16 @@
 
 #include "core/draw/grid_rows.h"
 #include "core/draw/order_statistics.h"
+#include "core/draw/range_rules.h"
 
 namespace sinkscope {
 
 namespace {
 
-constexpr double kHuge = std::numeric_limits<double>::max();
-constexpr double kTiny = std::numeric_limits<double>::min();
-
-struct Extent {
-  double lo = std::numeric_limits<double>::infinity();
-  double hi = -std::numeric_limits<double>::infinity();
-  std::int64_t count = 0;
-};
-
 bool counts(double x, Scale scale) { return scale == Scale::log ? x > 0 : true; }
 
-Extent extent_of(std::span<const Grid> grids, Scale scale) {
-  Extent extent;
+RangeExtent extent_of(std::span<const Grid> grids, Scale scale) {
+  RangeExtent extent;
   for (const Grid& grid : grids)
     for_each_row(grid, [&](int, int, const auto* x, int n) {
       auto lo = std::numeric_limits<std::decay_t<decltype(*x)>>::infinity(), hi = -lo;
@@ -42,9 +34,39 @@ Extent extent_of(std::span<const Grid> grids, Scale scale) {
   return extent;
 }
 
+double symlog(double x, double threshold) {
+  const double ratio = std::abs(x) / threshold;
+  return std::copysign(ratio <= 1 ? ratio : 1 + std::log10(ratio), x);
+}
+
+double symlog_inverse(double y, double threshold) {
+  const double size = std::abs(y);
+  return std::copysign(threshold * (size <= 1 ? size : std::pow(10.0, size - 1)), y);
+}
+
+// The numbers of a range, each found by passes of its own when it is asked for.
+struct PassingNumbers {
+  std::span<const Grid> grids;
+
+  RangeExtent extent(Scale scale) const { return extent_of(grids, scale); }
+  std::pair<double, double> percentiles(Scale scale) const {
+    const OrderStatistics order(grids, scale == Scale::log ? Counted::positive : Counted::all);
+    return {order.quantile(0.01), order.quantile(0.99)};
+  }
+  std::pair<double, double> mean_sd(Scale scale, const RangeExtent& extent) const {
+    return mean_sd_bounds(grids, extent, scale);
+  }
+  std::optional<double> median_magnitude() const {
+    const OrderStatistics order(grids, Counted::nonzero_magnitude);
+    return order.count() > 0 ? std::optional(order.quantile(0.5)) : std::nullopt;
+  }
+};
+
+}  // namespace
+
 // In units of the largest magnitude, so that squares of 1e300 stay finite. On a log scale the mean
 // and deviation are those of log x.
-std::pair<double, double> mean_sd_bounds(std::span<const Grid> grids, const Extent& extent,
+std::pair<double, double> mean_sd_bounds(std::span<const Grid> grids, const RangeExtent& extent,
                                          Scale scale) {
   const double unit = std::max(std::abs(extent.lo), std::abs(extent.hi));
   const auto in_units = [&](double x) { return scale == Scale::log ? std::log(x) : x / unit; };
@@ -67,24 +89,7 @@ std::pair<double, double> mean_sd_bounds(std::span<const Grid> grids, const Exte
   return {back(mean - reach), back(mean + reach)};
 }
 
-std::pair<double, double> asked_bounds(std::span<const Grid> grids, const RangeRequest& request,
-                                       const Extent& extent, Scale scale) {
-  switch (request.mode) {
-    case RangeMode::percentile: {
-      const OrderStatistics order(grids, scale == Scale::log ? Counted::positive : Counted::all);
-      const double lo = order.quantile(0.01), hi = order.quantile(0.99);
-      const bool from_zero = scale != Scale::log && extent.lo >= 0 && lo <= hi / 10;
-      return {from_zero ? 0 : lo, hi};
-    }
-    case RangeMode::mean_sd:
-      return extent.lo < extent.hi ? mean_sd_bounds(grids, extent, scale)
-                                   : std::pair{extent.lo, extent.hi};
-    case RangeMode::min_max:
-    case RangeMode::fixed:
-      break;
-  }
-  return {extent.lo, extent.hi};
-}
+namespace range_rules {
 
 void widen_constant(ValueRange& range) {
   const double value = range.lo, reach = value == 0 ? 1 : std::abs(value) / 2;
@@ -109,58 +114,10 @@ void make_symmetric(ValueRange& range, double center) {
   range.hi = std::min(center + reach, kHuge);
 }
 
-double symlog_threshold(std::span<const Grid> grids, const ValueRange& range) {
-  const double top = std::max(std::abs(range.lo), std::abs(range.hi));
-  const OrderStatistics order(grids, Counted::nonzero_magnitude);
-  const double typical = order.count() > 0 ? std::min(order.quantile(0.5), top) : top;
-  const double power = std::pow(10.0, std::floor(std::log10(typical)));
-  return power > 0 && std::isfinite(power) ? power : top;
-}
-
-bool usable(double lo, double hi, Scale scale) {
-  return std::isfinite(lo) && std::isfinite(hi) && lo < hi && (scale != Scale::log || lo > 0);
-}
-
-double symlog(double x, double threshold) {
-  const double ratio = std::abs(x) / threshold;
-  return std::copysign(ratio <= 1 ? ratio : 1 + std::log10(ratio), x);
-}
-
-double symlog_inverse(double y, double threshold) {
-  const double size = std::abs(y);
-  return std::copysign(threshold * (size <= 1 ? size : std::pow(10.0, size - 1)), y);
-}
-
-}  // namespace
+}  // namespace range_rules
 
 ValueRange find_range(std::span<const Grid> grids, const RangeRequest& request) {
-  ValueRange range;
-  range.scale = request.scale;
-  if (request.mode == RangeMode::fixed && usable(request.lo, request.hi, request.scale)) {
-    range.lo = request.lo;
-    range.hi = request.hi;
-  } else {
-    Extent extent = extent_of(grids, range.scale);
-    if (extent.count == 0 && range.scale == Scale::log) {
-      range.scale = Scale::linear;
-      extent = extent_of(grids, range.scale);
-    }
-    if (extent.count == 0) {
-      range.lo = 0;
-      range.hi = 1;
-    } else {
-      std::tie(range.lo, range.hi) = asked_bounds(grids, request, extent, range.scale);
-      if (!usable(range.lo, range.hi, range.scale)) {
-        range.lo = extent.lo;
-        range.hi = extent.hi;
-      }
-      if (range.lo == range.hi) widen_constant(range);
-    }
-  }
-  if (request.center && (range.scale != Scale::log || *request.center > 0))
-    make_symmetric(range, *request.center);
-  if (range.scale == Scale::symlog) range.threshold = symlog_threshold(grids, range);
-  return range;
+  return range_by_rules(PassingNumbers{grids}, request);
 }
 
 ValueRange find_range(const Grid& grid, const RangeRequest& request) {

@@ -49,12 +49,15 @@ CellSpan common_span(const Grid& a, int row_a, const Grid& b, int row_b, const C
   return span;
 }
 
-Difference difference_of(const std::vector<CompareSide>& sides, std::size_t a, std::size_t b) {
-  const CompareSide& left = sides[a];
-  const CompareSide& right = sides[b];
-  const Common rows = common_of(left.rows, right.rows);
-  const Common cols = common_of(left.cols, right.cols);
-  std::vector<double> values(rows.values.size() * cols.values.size(), kNaN);
+bool is_float(const Grid& grid) {
+  return grid.visit([](const auto* values) { return sizeof(*values) == sizeof(float); });
+}
+
+// [rows, cols] as T, which is float where both sides are: a large map needs half the memory.
+template <class T>
+Grid difference_map(const CompareSide& left, const CompareSide& right, const Common& rows,
+                    const Common& cols) {
+  std::vector<T> values(rows.values.size() * cols.values.size(), static_cast<T>(kNaN));
   std::vector<CellSpan> spans;
   for (std::size_t r = 0; r < rows.values.size(); ++r) {
     const CellSpan span = common_span(left.map, rows.in_a[r], right.map, rows.in_b[r], cols);
@@ -63,16 +66,26 @@ Difference difference_of(const std::vector<CompareSide>& sides, std::size_t a, s
       const auto i = static_cast<std::size_t>(c);
       if (left.map.exists(rows.in_a[r], cols.in_a[i]) &&
           right.map.exists(rows.in_b[r], cols.in_b[i]))
-        values[r * cols.values.size() + i] =
-            right.map.at(rows.in_b[r], cols.in_b[i]) - left.map.at(rows.in_a[r], cols.in_a[i]);
+        values[r * cols.values.size() + i] = static_cast<T>(
+            right.map.at(rows.in_b[r], cols.in_b[i]) - left.map.at(rows.in_a[r], cols.in_a[i]));
     }
   }
+  return Grid(static_cast<int>(rows.values.size()), static_cast<int>(cols.values.size()),
+              std::move(values))
+      .with_spans(std::move(spans));
+}
+
+Difference difference_of(const std::vector<CompareSide>& sides, std::size_t a, std::size_t b) {
+  const CompareSide& left = sides[a];
+  const CompareSide& right = sides[b];
+  const Common rows = common_of(left.rows, right.rows);
+  const Common cols = common_of(left.cols, right.cols);
   Difference difference;
   difference.a = a;
   difference.b = b;
-  difference.map = Grid(static_cast<int>(rows.values.size()), static_cast<int>(cols.values.size()),
-                        std::move(values))
-                       .with_spans(std::move(spans));
+  const bool in_floats = is_float(left.map) && is_float(right.map);
+  difference.map = in_floats ? difference_map<float>(left, right, rows, cols)
+                             : difference_map<double>(left, right, rows, cols);
   difference.rows = rows.values;
   difference.cols = cols.values;
   difference.text = fmt::format("{} − {}", right.title, left.title);

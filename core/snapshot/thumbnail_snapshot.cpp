@@ -22,6 +22,13 @@ Grid read_scores(const CaptureReader& reader, const ThumbnailSnapshot& out) {
   return Grid(static_cast<int>(n_layers), out.n_heads, std::move(scores));
 }
 
+Grid tiles_of(const ThumbnailSnapshot& out) {
+  const int n_rows = static_cast<int>(out.layers.size()) * out.n_heads * out.side;
+  std::vector<CellSpan> spans;
+  for (int row = 0; row < n_rows; ++row) spans.push_back({0, row % out.side + 1});
+  return Grid(n_rows, out.side, out.values).with_spans(std::move(spans));
+}
+
 }  // namespace
 
 Grid ThumbnailSnapshot::map(int layer_slot, int head) const {
@@ -45,6 +52,7 @@ ThumbnailSnapshot read_thumbnails(const CaptureReader& reader, const ThumbnailRe
   out.values = std::make_shared<const std::vector<float>>(reader.read_f32(
       request.run, "attention/thumbnail", {0, 0, 0, 0},
       {static_cast<std::int64_t>(out.layers.size()), out.n_heads, out.side, out.side}));
+  out.all = tiles_of(out);
   out.scores = read_scores(reader, out);
   return out;
 }

@@ -25,6 +25,7 @@ struct ThumbnailSnapshot {
   int positions_per_cell = 1;  // about; the largest probability of each cell is kept
   // [A,H,B,B]; cells above the diagonal are 0.
   std::shared_ptr<const std::vector<float>> values;
+  Grid all;     // the same values as one tall map [A·H·B, B] of causal tiles: what shares a range
   Grid scores;  // [A,H] Gu's sink score of key 0
 
   // The map of one (layer slot, head) as a causal grid [B,B].

@@ -4,9 +4,13 @@
 
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <regex>
 #include <string>
 #include <vector>
+
+#include "tests/app/cli_run.h"
+#include "tests/support/shared_files.h"
 
 namespace {
 
@@ -103,17 +107,71 @@ TEST(Layering, IncludesAreWrittenFromTheRoot) {
     }
 }
 
-TEST(Layering, QtAndTorchNeverMeetInOneFile) {
-  const std::regex qt("^(Q[A-Z]|Qt|qcustomplot)"), torch("^(torch|ATen|c10)/");
-  for (const char* folder : {"core", "capture", "views", "app", "tests"})
+struct Libraries {
+  bool qt = false, torch = false;
+};
+
+// What a file includes, by itself or through headers of the tree.
+Libraries libraries_of(const fs::path& file, std::map<fs::path, Libraries>& known) {
+  static const std::regex qt("^(Q[A-Z]|Qt|qcustomplot)"), torch("^(torch|ATen|c10)/");
+  const auto [found, is_new] = known.emplace(file, Libraries());
+  if (!is_new) return found->second;
+  Libraries all;
+  for (const std::string& include : includes_of(file)) {
+    all.qt = all.qt || std::regex_search(include, qt);
+    all.torch = all.torch || std::regex_search(include, torch);
+    if (!fs::exists(root() / include)) continue;
+    const Libraries behind = libraries_of(root() / include, known);
+    all.qt = all.qt || behind.qt;
+    all.torch = all.torch || behind.torch;
+  }
+  return known[file] = all;
+}
+
+// Qt's `slots` breaks torch's headers, and QT_NO_KEYWORDS breaks qcustomplot.h.
+TEST(FieldCases, FC86_QtAndTorchNeverMeetInOneTranslationUnit) {
+  std::map<fs::path, Libraries> known;
+  int n_qt = 0, n_torch = 0;
+  for (const char* folder : {"core", "capture", "views", "app", "tests", "bench"})
     for (const fs::path& file : sources_below(root() / folder)) {
-      bool has_qt = false, has_torch = false;
-      for (const std::string& include : includes_of(file)) {
-        has_qt = has_qt || std::regex_search(include, qt);
-        has_torch = has_torch || std::regex_search(include, torch);
-      }
-      EXPECT_FALSE(has_qt && has_torch) << fs::relative(file, root()).string();
+      const Libraries libraries = libraries_of(file, known);
+      n_qt += libraries.qt;
+      n_torch += libraries.torch;
+      EXPECT_FALSE(libraries.qt && libraries.torch) << fs::relative(file, root()).string();
     }
+  EXPECT_GT(n_qt, 50);
+  EXPECT_GT(n_torch, 10);
+}
+
+// A LibTorch of the old C++ ABI would link and crash, or not link with thousands of lines.
+TEST(FieldCases, FC86_CMakeRefusesALibTorchOfTheOldAbiWithASentence) {
+  const std::string folder = sinkscope::test::scratch_folder();
+  const fs::path torch = fs::path(folder) / "torch";
+  fs::create_directories(torch / "include/ATen");
+  fs::create_directories(torch / "include/torch/headeronly");
+  fs::create_directories(torch / "lib");
+  const auto write = [](const fs::path& path, const std::string& text) {
+    std::ofstream(path) << text;
+  };
+  write(torch / "include/ATen/ATen.h", "");
+  write(torch / "include/torch/headeronly/version.h", "#define TORCH_VERSION \"2.15.0\"\n");
+  write(torch / "lib/libtorch_cpu.so", "");
+  write(fs::path(folder) / "CMakeLists.txt",
+        "cmake_minimum_required(VERSION 3.25)\nproject(abi LANGUAGES NONE)\n"
+        "set(CMAKE_FIND_LIBRARY_PREFIXES lib)\nset(CMAKE_FIND_LIBRARY_SUFFIXES .so)\n"
+        "list(APPEND CMAKE_MODULE_PATH \"" +
+            (root() / "cmake").string() + "\")\nfind_package(LibTorch 2.15 REQUIRED)\n");
+  const auto configure = [&](const char* symbol) {
+    write(torch / "lib/libc10.so", std::string("junk\n") + symbol + "\n");
+    return sinkscope::test::shell("rm -rf b; cmake -S . -B b -DSINKSCOPE_TORCH_DIR=$PWD/torch 2>&1",
+                                  folder);
+  };
+  const auto refused = configure("_ZN3c105ErrorC1ENS_14SourceLocationESs");
+  EXPECT_NE(refused.code, 0);
+  EXPECT_NE(refused.out.find("old C++ string ABI"), std::string::npos) << refused.out;
+  const auto taken = configure(
+      "_ZN3c105ErrorC1ENS_14SourceLocationENSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEE");
+  EXPECT_EQ(taken.code, 0) << taken.out;
 }
 
 TEST(Layering, TheScanFindsTheTree) {

@@ -166,5 +166,28 @@ TEST(Pyramid, ReductionNamesAreReadBack) {
   EXPECT_EQ(reduction_label(Reduction::max_abs), "max |x| of each pixel");
 }
 
+TEST(Pyramid, BandsOfSeveralThreadsAreTheRowsOfOne) {
+  std::vector<float> values(300 * 500);
+  std::mt19937 random(8);
+  std::normal_distribution<float> normal;
+  for (float& value : values) value = normal(random);
+  const Pyramid pyramid(Grid(300, 500, values).with_spans(causal_spans(300, 500, 200)));
+  // More pixels than cells, and fewer.
+  for (const CellRect& view : {CellRect{20, 30, 60, 90}, CellRect{0, 0, 300, 500}}) {
+    constexpr int kRows = 1100, kCols = 900;
+    std::vector<double> one(kRows * kCols), several(kRows * kCols);
+    const auto keep = [&](std::vector<double>& into) {
+      return [&into](const PixelRow& row) {
+        for (int i = 0; i < row.cols; ++i)
+          into[static_cast<std::size_t>(row.row * row.cols + i)] =
+              row.kinds[i] == CellKind::finite ? row.values[i] : 1e9;
+      };
+    };
+    pyramid.reduce_rows(view, kRows, kCols, keep(one));
+    pyramid.reduce_bands(view, kRows, kCols, keep(several));
+    EXPECT_EQ(one, several);
+  }
+}
+
 }  // namespace
 }  // namespace sinkscope

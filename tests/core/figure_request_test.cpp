@@ -149,14 +149,14 @@ TEST(FigurePython, ReadsTheArraysOfTheRequest) {
   FigureRequest request = plain();
   request.inputs = {"a \"b\".h5", "c.h5::run3"};
   const std::string mean = figure_python(request);
-  EXPECT_THAT(mean, HasSubstr("(\"a \\\"b\\\".h5\", \"run0\")"));
-  EXPECT_THAT(mean, HasSubstr("(\"c.h5\", \"run3\")"));
+  EXPECT_THAT(mean, HasSubstr("(\"a \\\"b\\\".h5\", \"run0\", None, None)"));
+  EXPECT_THAT(mean, HasSubstr("(\"c.h5\", \"run3\", None, None)"));
   EXPECT_THAT(mean, HasSubstr("attention/window"));
-  EXPECT_THAT(mean, HasSubstr(".mean(axis=(0, 1))"));
+  EXPECT_THAT(mean, HasSubstr("combined(run, layer, head, \"automatic\", False)"));
   request.kind = "attention-head";
   request.layer = 4;
   request.head = 7;
-  EXPECT_THAT(figure_python(request), HasSubstr(".index(4), 7]"));
+  EXPECT_THAT(figure_python(request), HasSubstr("attention(run, 4, 7, \"automatic\")"));
   for (const FigureKind& kind : figure_kinds()) {
     request.kind = kind.name;
     const char* reads =

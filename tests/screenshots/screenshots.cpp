@@ -62,6 +62,7 @@ class Shooter {
       wait_until([&] { return is_there(entry); });
       shoot(entry.id);
     }
+    comparisons(at);
     rescaling();
     whatIf();
     window_.showPanel("attention");
@@ -73,6 +74,32 @@ class Shooter {
     session.setWanted(Picture::thumbnails, true);
     wait_until([&] { return session.thumbnails().snapshot != nullptr; });
     shoot(QStringLiteral("attention-grid"));
+  }
+
+  // Other kinds of sides, and three of them.
+  void comparisons(const Selection& at) {
+    Session& session = window_.session();
+    const auto side = [&](MapKind kind, int layer, int head, const char* role) {
+      return CompareItem{at.path, at.run, kind, layer, head, role};
+    };
+    const std::pair<const char*, std::vector<CompareItem>> all[] = {
+        {"compare-residual",
+         {side(MapKind::residual, 5, -1, ""), side(MapKind::residual, 15, -1, "")}},
+        {"compare-norms",
+         {side(MapKind::norms, -1, -1, "ln1"), side(MapKind::norms, -1, -1, "ln2")}},
+        {"compare-three",
+         {side(MapKind::attention, 15, 5, ""), side(MapKind::attention, 15, -1, ""),
+          side(MapKind::attention, -1, -1, "")}}};
+    for (const auto& [name, items] : all) {
+      session.setCompareItems(items);
+      window_.showPanel("compare");
+      wait_until([&, n = items.size(), kind = items.front().kind] {
+        const auto compared = session.compared().snapshot;
+        return compared != nullptr && compared->sides.size() == n &&
+               compared->sides.front().kind == kind;
+      });
+      shoot(QString::fromUtf8(name));
+    }
   }
 
  private:

@@ -5,6 +5,7 @@
 #include <QImage>
 #include <QPointF>
 #include <QWidget>
+#include <ctime>
 
 namespace sinkscope {
 
@@ -37,6 +38,24 @@ inline QImage picture_of(QWidget& widget) {
 inline QRgb color_at(const QImage& picture, const QPointF& place) {
   const QPointF pixel = place * picture.devicePixelRatio();
   return picture.pixel(static_cast<int>(pixel.x()), static_cast<int>(pixel.y()));
+}
+
+// Milliseconds of processor time that this thread needs for something; a sanitizer's share is taken
+// out roughly, and work that other threads do meanwhile does not count.
+template <class Work>
+double thread_ms(Work&& work) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || !defined(NDEBUG)
+  constexpr double kSlower = 12;
+#else
+  constexpr double kSlower = 1;
+#endif
+  timespec from{}, to{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &from);
+  work();
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &to);
+  return (static_cast<double>(to.tv_sec - from.tv_sec) * 1e3 +
+          static_cast<double>(to.tv_nsec - from.tv_nsec) / 1e6) /
+         kSlower;
 }
 
 // Keeps a picture to be looked at when SINKSCOPE_TEST_PICTURES names a folder.

@@ -6,9 +6,11 @@
 #include <QMouseEvent>
 #include <QSignalSpy>
 #include <QWheelEvent>
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
+#include "core/draw/prepared_map.h"
 #include "tests/support/test_application.h"
 #include "views/heatmap/token_text.h"
 #include "views/theme.h"
@@ -141,6 +143,37 @@ TEST_F(HeatmapTest, FC75_NanIsHatchedAndInfinitiesAreDotted) {
   EXPECT_EQ(colors_in(1, 0).size(), 2u);
   EXPECT_TRUE(holds(colors_in(1, 0), map.colors.front()));
   EXPECT_EQ(colors_in(1, 1).size(), 1u);
+}
+
+TEST_F(HeatmapTest, FC79_FramesAndRangesOfALargeMapTake33Milliseconds) {
+  constexpr int kSize = 4096;
+  std::vector<float> values(std::size_t{kSize} * kSize);
+  for (std::size_t i = 0; i < values.size(); ++i)
+    values[i] = static_cast<float>(i * 2654435761U % 4093) / 4093;
+  const PreparedMap map =
+      prepare(Grid(kSize, kSize, std::move(values)).with_spans(causal_spans(kSize, kSize)));
+  const Scene scene = scene_of(Grid());
+  scene->pyramid = map.pyramid;
+  scene->range = {0, 1};
+  heatmap_->resize(1000, 800);
+  show(scene);
+  const auto median = [](std::vector<double> times) {
+    std::nth_element(times.begin(), times.begin() + times.size() / 2, times.end());
+    return times[times.size() / 2];
+  };
+  std::vector<double> frames, ranges;
+  for (int step = 0; step < 9; ++step) {
+    const double extent = kSize / std::pow(1.25, step);
+    frames.push_back(thread_ms([&] {
+      heatmap_->setView({kSize - extent, 0, kSize, extent});
+      settle();
+    }));
+    RangeRequest request;
+    request.mode = step % 2 == 0 ? RangeMode::percentile : RangeMode::mean_sd;
+    ranges.push_back(thread_ms([&] { map.ranges.summary(map.ranges.range(request)); }));
+  }
+  EXPECT_LT(median(frames), 33);
+  EXPECT_LT(median(ranges), 33);
 }
 
 TEST_F(HeatmapTest, FC74_OneHotCellIsVisibleAndThePoolingIsWritten) {

@@ -87,14 +87,19 @@ TEST(PinTable, IsAProperModelAndCopiesAsText) {
   PinTable pins;
   const QAbstractItemModelTester tester(&pins,
                                         QAbstractItemModelTester::FailureReportingMode::Fatal);
-  pins.add({{11, -1, -1, -1, 0, 507}, "run0", "L11 · token 0 · dim 507", "22,552.0"});
-  pins.add({{15, 5}, "run0", "L15H5 · sink score", "0.36"});
-  pins.add({{15, 5}, "run0", "L15H5 · sink score", "0.37"});
+  const PinnedCell peak{PinnedCell::Quantity::residual, {-1, -1, -1, -1, 0, 507}, "blocks.11"};
+  const PinnedCell sink{PinnedCell::Quantity::score, {15, 5, -1, -1, -1, -1}};
+  pins.add({peak, "L11 t0 d507", "22,552.0", "A"});
+  pins.add({sink, "L15H5 sink score", "0.36", "A"});
+  pins.add({sink, "L15H5 sink score", "0.37", "B"});
   EXPECT_EQ(pins.rowCount(), 2) << "the same cell is one pin";
-  EXPECT_EQ(pins.data(pins.index(1, PinTable::value)).toString(), QStringLiteral("0.37"));
-  EXPECT_EQ(pins.asText(),
-            QStringLiteral("cell\tvalue\trun\nL11 · token 0 · dim 507\t22,552.0\trun0\n"
-                           "L15H5 · sink score\t0.37\trun0\n"));
+  EXPECT_EQ(pins.data(pins.index(1, 2)).toString(), QStringLiteral("0.37"));
+  // The runs say what they have there.
+  pins.setValues({"A", "B", "C"}, {sink, peak}, {{"0.36", "0.37", ""}, {"22,552.0", "7", "8"}});
+  EXPECT_EQ(pins.columnCount(), 4);
+  EXPECT_EQ(pins.headerData(3, Qt::Horizontal, Qt::DisplayRole).toString(), QStringLiteral("C"));
+  EXPECT_EQ(pins.asText(), QStringLiteral("cell\tA\tB\tC\nL11 t0 d507\t22,552.0\t7\t8\n"
+                                          "L15H5 sink score\t0.36\t0.37\t\n"));
   EXPECT_TRUE(pins.removeRows(0, 1));
   EXPECT_EQ(pins.rowCount(), 1);
   EXPECT_FALSE(pins.removeRows(1, 1));

@@ -55,11 +55,14 @@ QImage paint_cells(const HeatmapScene& scene, const ValueRange& range, const Col
   QImage image(width, height, QImage::Format_ARGB32_Premultiplied);
   if (scene.grid().empty()) image.fill(Qt::transparent);
   const CellPainter painter(range, map);
-  scene.pyramid.reduce_rows(view, height, width, [&](const PixelRow& row) {
-    auto* out = reinterpret_cast<Argb*>(image.scanLine(row.row));
+  // Taken once: from several threads scanLine() would each make the image its own.
+  uchar* const bits = image.bits();
+  const qsizetype line = image.bytesPerLine();
+  scene.pyramid.reduce_bands(view, height, width, [&](const PixelRow& row) {
+    auto* out = reinterpret_cast<Argb*>(bits + row.row * line);
     const bool special = any_special(row);
     if (row.repeats && !special) {
-      std::memcpy(out, image.constScanLine(row.row - 1), static_cast<std::size_t>(width) * 4);
+      std::memcpy(out, bits + (row.row - 1) * line, static_cast<std::size_t>(width) * 4);
       return;
     }
     painter.paint(row, out);

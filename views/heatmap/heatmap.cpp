@@ -144,6 +144,7 @@ void Heatmap::setScene(std::shared_ptr<const HeatmapScene> scene) {
     cursor_.reset();
     selected_.reset();
   }
+  placePins();
   applyMargins();
   refresh();
   announceHovered(same_size);

@@ -57,6 +57,9 @@ class Heatmap : public QWidget {
   // The crosshair, and the frame around a chosen cell; nullopt takes it away.
   void setCursorCell(std::optional<CellAt> cell);
   void setSelectedCell(std::optional<CellAt> cell);
+  // Small circles around cells that are pinned.
+  void setPinnedCells(std::vector<CellAt> cells);
+  const std::vector<CellAt>& pinnedCells() const { return pinned_; }
 
   // Where things are, in pixels of this widget.
   QRectF plotArea() const;
@@ -94,6 +97,7 @@ class Heatmap : public QWidget {
   void placeBox();
   void writeTexts();
   void placeCursor();
+  void placePins();
   void refresh();
   void moveView(const CellRect& view);
   void zoom(const QPointF& at, double factor, Qt::KeyboardModifiers modifiers);
@@ -112,6 +116,7 @@ class Heatmap : public QWidget {
   CellRect view_;
   std::optional<Reduction> reduction_;  // asked for by setReduction
   std::optional<CellAt> cursor_, selected_, hovered_;
+  std::vector<CellAt> pinned_;
   std::vector<Tick> row_ticks_, col_ticks_;
   QString note_, counts_;
   std::optional<QPointF> press_;  // where the button went down

@@ -15,6 +15,7 @@ namespace {
 
 constexpr double kSmallestView = 2;  // cells
 constexpr int kDragStart = 4;        // pixels
+constexpr double kPinSize = 9;
 
 // [from, to) moved into [0, size] and cut to it.
 void clamp_axis(double& from, double& to, double size) {
@@ -94,6 +95,29 @@ void Heatmap::setSelectedCell(std::optional<CellAt> cell) {
   selected_ = cell;
   placeCursor();
   plot_->layer("cursor")->replot();
+}
+
+void Heatmap::setPinnedCells(std::vector<CellAt> cells) {
+  if (pinned_ == cells) return;
+  pinned_ = std::move(cells);
+  placePins();
+  plot_->layer("cursor")->replot();
+}
+
+void Heatmap::placePins() {
+  for (QCPAbstractItem* item : parts_->pins) plot_->removeItem(item);
+  parts_->pins.clear();
+  for (const CellAt& cell : pinned_) {
+    if (!scene_ || cell.row >= scene_->grid().rows() || cell.col >= scene_->grid().cols()) continue;
+    auto* circle = new QCPItemTracer(plot_);
+    circle->setLayer("cursor");
+    circle->setStyle(QCPItemTracer::tsCircle);
+    circle->setSize(kPinSize);
+    circle->setPen(QPen(parts_->selected->pen().color(), 1.5));
+    circle->setBrush(Qt::NoBrush);
+    circle->position->setCoords(cell.col + 0.5, cell.row + 0.5);
+    parts_->pins.push_back(circle);
+  }
 }
 
 void Heatmap::placeCursor() {

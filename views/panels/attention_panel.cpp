@@ -60,6 +60,12 @@ std::vector<std::string> bare_tokens(const std::vector<std::string>& labels) {
   return has_text ? bare : std::vector<std::string>();
 }
 
+// The row or column that holds a position; −1 before the first.
+int place_in(const std::vector<int>& positions, int position) {
+  const auto after = std::upper_bound(positions.begin(), positions.end(), position);
+  return static_cast<int>(after - positions.begin()) - 1;
+}
+
 // The token at a place of an axis, as a read-out names it.
 QString token_line(const QString& name, const AttentionSnapshot& map, int position) {
   const std::string& label = map.facts.input.token_text[static_cast<std::size_t>(position)];
@@ -173,24 +179,29 @@ void AttentionPanel::setChoice(const AttentionChoice& choice) {
   emit colorScaleChanged();
 }
 
-void AttentionPanel::setSnapshot(std::shared_ptr<const AttentionSnapshot> snapshot, Pyramid pyramid,
+void AttentionPanel::setSnapshot(std::shared_ptr<const AttentionSnapshot> snapshot, PreparedMap map,
                                  const QString& failure) {
   snapshot_ = std::move(snapshot);
+  map_ = std::move(map);
+  if (snapshot_ == nullptr)
+    map_ = {};
+  else if (!map_.is_of(snapshot_->map))
+    map_ = prepare(snapshot_->map);
   heatmap_->setPlaceholder(failure);
-  showMap(std::move(pyramid));
+  showMap();
   setChoice(choice_);
 }
 
-void AttentionPanel::showMap(Pyramid pyramid) {
+void AttentionPanel::showMap() {
   if (snapshot_ == nullptr) {
     heatmap_->setScene(nullptr);
     key_mass_->setValues({});
     return;
   }
   auto scene = std::make_shared<HeatmapScene>();
-  scene->pyramid =
-      pyramid.grid().same_values(snapshot_->map) ? std::move(pyramid) : Pyramid(snapshot_->map);
-  scene->range = find_range(snapshot_->map, request_);
+  scene->pyramid = map_.pyramid;
+  scene->range = map_.ranges.range(request_);
+  scene->counts = summary_text(map_.ranges.summary(scene->range));
   scene->title = snapshot_->title;
   scene->rows = {"query", bare_tokens(snapshot_->query_labels), snapshot_->queries, {}};
   scene->cols = {"key", bare_tokens(snapshot_->key_labels), snapshot_->keys, {}};
@@ -209,6 +220,7 @@ void AttentionPanel::showMap(Pyramid pyramid) {
   key_mass_->setValues(std::move(mass));
   alignKeyMass();
   setSelection(selection_);
+  setPins(pins_);
 }
 
 void AttentionPanel::alignKeyMass() {
@@ -228,45 +240,36 @@ void AttentionPanel::showEvent(QShowEvent* event) {
   QTimer::singleShot(0, this, &AttentionPanel::alignKeyMass);
 }
 
-void AttentionPanel::setThumbnails(std::shared_ptr<const ThumbnailSnapshot> snapshot) {
+void AttentionPanel::setThumbnails(std::shared_ptr<const ThumbnailSnapshot> snapshot,
+                                   RangeFinder ranges) {
   thumbnails_ = std::move(snapshot);
-  thumbnail_grids_ = thumbnailGrids();
+  thumbnail_ranges_ = std::move(ranges);
+  if (thumbnails_ == nullptr)
+    thumbnail_ranges_ = {};
+  else if (thumbnail_ranges_.grids().empty())
+    thumbnail_ranges_ = RangeFinder({thumbnails_->all});
   grid_->setSnapshot(thumbnails_);
   showThumbnailRange();
   setChoice(choice_);
 }
 
-// All thumbnails as one list of numbers: what shares a range.
-std::vector<Grid> AttentionPanel::thumbnailGrids() const {
-  std::vector<Grid> grids;
-  if (thumbnails_ == nullptr) return grids;
-  const int side = thumbnails_->side;
-  const int n = static_cast<int>(thumbnails_->values->size()) / std::max(1, side);
-  std::vector<CellSpan> spans;
-  for (int row = 0; row < n; ++row) spans.push_back({0, row % side + 1});
-  grids.push_back(Grid(n, side, *thumbnails_->values).with_spans(std::move(spans)));
-  return grids;
-}
-
 void AttentionPanel::showThumbnailRange() {
-  if (!thumbnail_grids_.empty()) grid_->setRange(find_range(thumbnail_grids_, request_));
+  if (thumbnails_ != nullptr) grid_->setRange(thumbnail_ranges_.range(request_));
 }
 
 ColorScale AttentionPanel::colorScale() const {
   ColorScale scale{{}, request_, {}, QStringLiteral("viridis"), tr("attention probability")};
-  if (choice_.is_grid)
-    scale.grids = thumbnail_grids_;
-  else if (snapshot_ != nullptr)
-    scale.grids = {snapshot_->map};
-  scale.range = find_range(scale.grids, request_);
+  scale.ranges = choice_.is_grid ? thumbnail_ranges_ : map_.ranges;
+  scale.grids.assign(scale.ranges.grids().begin(), scale.ranges.grids().end());
+  scale.range = scale.ranges.range(request_);
   return scale;
 }
 
 void AttentionPanel::setRangeRequest(const RangeRequest& request) {
   request_ = request;
   if (snapshot_ != nullptr) {
-    const ValueRange range = find_range(snapshot_->map, request_);
-    heatmap_->setRange(range, counts_text({&snapshot_->map, 1}, range));
+    const ValueRange range = map_.ranges.range(request_);
+    heatmap_->setRange(range, QString::fromStdString(summary_text(map_.ranges.summary(range))));
   }
   if (choice_.is_grid) showThumbnailRange();
   emit colorScaleChanged();
@@ -276,14 +279,23 @@ void AttentionPanel::setSelection(const CellRef& selection) {
   selection_ = selection;
   grid_->setHead(selection.layer, selection.head);
   if (snapshot_ == nullptr) return;
-  const auto place = [](const std::vector<int>& positions, int position) {
-    const auto after = std::upper_bound(positions.begin(), positions.end(), position);
-    return static_cast<int>(after - positions.begin()) - 1;
-  };
-  const int row = selection.query < 0 ? -1 : place(snapshot_->queries, selection.query);
-  const int col = selection.key < 0 ? -1 : place(snapshot_->keys, selection.key);
-  heatmap_->setSelectedCell(row >= 0 && col >= 0 ? std::optional(CellAt{row, col}) : std::nullopt);
-  key_mass_->setMark(col);
+  heatmap_->setSelectedCell(placeOf(selection));
+  key_mass_->setMark(selection.key < 0 ? -1 : place_in(snapshot_->keys, selection.key));
+}
+
+std::optional<CellAt> AttentionPanel::placeOf(const CellRef& cell) const {
+  if (snapshot_ == nullptr || cell.query < 0 || cell.key < 0) return std::nullopt;
+  const int row = place_in(snapshot_->queries, cell.query);
+  const int col = place_in(snapshot_->keys, cell.key);
+  return row >= 0 && col >= 0 ? std::optional(CellAt{row, col}) : std::nullopt;
+}
+
+void AttentionPanel::setPins(const std::vector<CellRef>& pins) {
+  pins_ = pins;
+  std::vector<CellAt> cells;
+  for (const CellRef& pin : pins_)
+    if (const auto cell = placeOf(pin)) cells.push_back(*cell);
+  heatmap_->setPinnedCells(std::move(cells));
 }
 
 ReadOut AttentionPanel::readOut(int row, int col) const {
@@ -301,6 +313,8 @@ ReadOut AttentionPanel::readOut(int row, int col) const {
   if (snapshot_->cell_size > 1)
     out.lines << tr("largest of about %1 × %1 tokens").arg(snapshot_->cell_size);
   const bool is_one = snapshot_->request.combine == Combine::single;
+  if (is_one && snapshot_->cell_size == 1 && snapshot_->request.view == AttentionView::raw)
+    out.pin = {PinnedCell::Quantity::attention, out.cell};
   out.place = QStringLiteral("%1 · q%2 k%3")
                   .arg(is_one ? QStringLiteral("L%1H%2").arg(out.cell.layer).arg(out.cell.head)
                               : QString::fromStdString(snapshot_->title))
@@ -316,6 +330,7 @@ ReadOut AttentionPanel::tileReadOut(int layer_slot, int head) const {
   out.cell.head = head;
   out.value = QString::fromStdString(readable(thumbnails_->scores.at(layer_slot, head)));
   out.place = tr("L%1H%2 · sink score").arg(out.cell.layer).arg(head);
+  out.pin = {PinnedCell::Quantity::score, out.cell};
   out.lines = {
       QString::fromStdString(layer_label(out.cell.layer, thumbnails_->facts.model.n_layers)),
       tr("head %1").arg(head), tr("sink score %1").arg(out.value)};

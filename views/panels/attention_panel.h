@@ -4,7 +4,7 @@
 #include <memory>
 #include <vector>
 
-#include "core/draw/pyramid.h"
+#include "core/draw/prepared_map.h"
 #include "core/snapshot/attention_snapshot.h"
 #include "core/snapshot/thumbnail_snapshot.h"
 #include "views/panels/panel.h"
@@ -16,6 +16,7 @@ class QStackedWidget;
 namespace sinkscope {
 
 class Heatmap;
+struct CellAt;
 class KeyMassStrip;
 class ThumbnailGrid;
 
@@ -37,11 +38,11 @@ class AttentionPanel : public Panel {
  public:
   explicit AttentionPanel(QWidget* parent = nullptr);
 
-  // `pyramid` of snapshot->map where it was made off this thread, else it is made here. A failure
+  // `map` of snapshot->map where it was prepared off this thread, else it is made here. A failure
   // is shown in place of the map.
-  void setSnapshot(std::shared_ptr<const AttentionSnapshot> snapshot, Pyramid pyramid = {},
+  void setSnapshot(std::shared_ptr<const AttentionSnapshot> snapshot, PreparedMap map = {},
                    const QString& failure = {});
-  void setThumbnails(std::shared_ptr<const ThumbnailSnapshot> snapshot);
+  void setThumbnails(std::shared_ptr<const ThumbnailSnapshot> snapshot, RangeFinder ranges = {});
   void setChoice(const AttentionChoice& choice);  // what the controls show; emits nothing
   const AttentionChoice& choice() const { return choice_; }
 
@@ -50,6 +51,7 @@ class AttentionPanel : public Panel {
   QString valuesAsText() const override;
   std::optional<CellRect> zoomedTo() const override;
   void setSelection(const CellRef& selection) override;
+  void setPins(const std::vector<CellRef>& pins) override;
 
   Heatmap& heatmap() { return *heatmap_; }
   const KeyMassStrip& keyMass() const { return *key_mass_; }
@@ -65,19 +67,21 @@ class AttentionPanel : public Panel {
  private:
   void build();
   void readControls();
-  void showMap(Pyramid pyramid);
+  void showMap();
   void showThumbnailRange();
   void alignKeyMass();
+  std::optional<CellAt> placeOf(const CellRef& cell) const;
   ReadOut readOut(int row, int col) const;
   ReadOut tileReadOut(int layer_slot, int head) const;
-  std::vector<Grid> thumbnailGrids() const;
 
   std::shared_ptr<const AttentionSnapshot> snapshot_;
   std::shared_ptr<const ThumbnailSnapshot> thumbnails_;
-  std::vector<Grid> thumbnail_grids_;  // of thumbnails_, made once
+  PreparedMap map_;               // of snapshot_
+  RangeFinder thumbnail_ranges_;  // of thumbnails_
   AttentionChoice choice_;
   RangeRequest request_;
   CellRef selection_;
+  std::vector<CellRef> pins_;
   Heatmap* heatmap_;
   KeyMassStrip* key_mass_;
   ThumbnailGrid* grid_;

@@ -74,10 +74,12 @@ ComparePanel::Shown ComparePanel::shown(std::size_t i) const {
 }
 
 void ComparePanel::setSnapshot(std::shared_ptr<const CompareSnapshot> snapshot,
-                               const QString& failure) {
+                               const QString& failure, PreparedComparison prepared) {
   const bool new_kind = snapshot && (!snapshot_ || snapshot_->sides.empty() ||
                                      snapshot_->sides[0].kind != snapshot->sides[0].kind);
   snapshot_ = std::move(snapshot);
+  prepared_ = std::move(prepared);
+  if (snapshot_ && prepared_.maps.empty()) prepared_ = prepare(*snapshot_);
   if (new_kind) request_ = first_request(snapshot_->sides[0].kind);
   difference_request_ = {.center = 0.0};
   nothing_->setText(failure.isEmpty() ? tr("Choose two or more layers, heads, runs, captures or "
@@ -89,6 +91,8 @@ void ComparePanel::setSnapshot(std::shared_ptr<const CompareSnapshot> snapshot,
   findScales();
   showMaps();
   writeNotes();
+  setSelection(selection_);
+  setPins(pins_);
   emit colorScaleChanged();
 }
 
@@ -139,23 +143,17 @@ Heatmap* ComparePanel::addMap(std::size_t i) {
 void ComparePanel::findScales() {
   ranges_.clear();
   if (!snapshot_) return;
-  std::vector<Grid> sides;
-  for (const CompareSide& side : snapshot_->sides) sides.push_back(side.map);
-  is_signed_ = snapshot_->sides[0].kind == MapKind::residual &&
-               std::any_of(sides.begin(), sides.end(), has_negative);
-  if (is_signed_) request_.center = 0;
-  for (const Grid& side : sides)
-    ranges_.push_back(shared_ ? find_range(sides, request_) : find_range(side, request_));
-  std::vector<Grid> differences;
-  for (const Difference& difference : snapshot_->differences) differences.push_back(difference.map);
-  const ValueRange zero_centered = find_range(differences, difference_request_);
+  if (prepared_.is_signed) request_.center = 0;
+  for (std::size_t i = 0; i < snapshot_->sides.size(); ++i)
+    ranges_.push_back((shared_ ? prepared_.sides : prepared_.maps[i].ranges).range(request_));
+  const ValueRange zero_centered = prepared_.differences.range(difference_request_);
   ranges_.resize(mapCount(), zero_centered);
   difference_strip_->setScale(zero_centered, colormap(diverging_colormap(palette()).toStdString()),
-                              summarize(differences, zero_centered));
+                              prepared_.differences.summary(zero_centered));
 }
 
 std::string ComparePanel::sideColormap() const {
-  const bool centered = is_signed_ || snapshot_->sides[0].kind == MapKind::norms;
+  const bool centered = prepared_.is_signed || snapshot_->sides[0].kind == MapKind::norms;
   return centered ? diverging_colormap(palette()).toStdString() : "viridis";
 }
 
@@ -164,9 +162,7 @@ void ComparePanel::showMaps() {
     const Shown map = shown(i);
     const MapKind kind = map.labels->kind;
     auto scene = std::make_shared<HeatmapScene>();
-    scene->pyramid =
-        Pyramid(*map.grid, kind == MapKind::norms && !isDifference(i) ? Reduction::from_one
-                                                                      : Reduction::max_abs);
+    scene->pyramid = prepared_.maps[i].pyramid;
     scene->range = ranges_[i];
     scene->colormap =
         isDifference(i) ? diverging_colormap(palette()).toStdString() : sideColormap();
@@ -188,7 +184,8 @@ void ComparePanel::showRanges() {
   lock_->setChecked(shared_);
   lock_->setText(shared_ ? tr("Shared range") : tr("Each its own range"));
   for (std::size_t i = 0; i < mapCount(); ++i)
-    maps_[i]->setRange(ranges_[i], counts_text({shown(i).grid, 1}, ranges_[i]));
+    maps_[i]->setRange(ranges_[i], QString::fromStdString(
+                                       summary_text(prepared_.maps[i].ranges.summary(ranges_[i]))));
 }
 
 void ComparePanel::writeNotes() {
@@ -217,10 +214,8 @@ void ComparePanel::setShared(bool shared) {
 ColorScale ComparePanel::colorScale() const {
   if (!snapshot_) return {};
   ColorScale scale{{}, request_, ranges_[0], QString::fromStdString(sideColormap()), {}, !shared_};
-  for (const CompareSide& side : snapshot_->sides) {
-    if (!shared_ && !scale.grids.empty()) break;
-    scale.grids.push_back(side.map);
-  }
+  scale.ranges = shared_ ? prepared_.sides : prepared_.maps.front().ranges;
+  scale.grids.assign(scale.ranges.grids().begin(), scale.ranges.grids().end());
   scale.quantity = shared_ ? tr("all sides")
                            : tr("%1 alone").arg(QString::fromStdString(snapshot_->sides[0].title));
   return scale;

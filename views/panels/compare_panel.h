@@ -4,7 +4,7 @@
 #include <memory>
 #include <vector>
 
-#include "core/snapshot/compare_snapshot.h"
+#include "core/snapshot/prepared_comparison.h"
 #include "views/panels/panel.h"
 
 class QGridLayout;
@@ -15,6 +15,7 @@ namespace sinkscope {
 
 class ColorStrip;
 class Heatmap;
+struct CellAt;
 
 // Two or more maps side by side and their differences to the first below them. The maps share one
 // range while the lock is closed; open, each has its own, which is said in red. The differences
@@ -27,7 +28,9 @@ class ComparePanel : public Panel {
  public:
   explicit ComparePanel(QWidget* parent = nullptr);
 
-  void setSnapshot(std::shared_ptr<const CompareSnapshot> snapshot, const QString& failure = {});
+  // `prepared` is of this snapshot where it was made off this thread, else it is made here.
+  void setSnapshot(std::shared_ptr<const CompareSnapshot> snapshot, const QString& failure = {},
+                   PreparedComparison prepared = {});
   // One range for all sides, or one for each.
   void setShared(bool shared);
   bool isShared() const { return shared_; }
@@ -40,6 +43,7 @@ class ComparePanel : public Panel {
   QString valuesAsText() const override;
   std::optional<CellRect> zoomedTo() const override;
   void setSelection(const CellRef& selection) override;
+  void setPins(const std::vector<CellRef>& pins) override;
 
   // The sides, then the differences, in the order of the snapshot.
   const std::vector<Heatmap*>& maps() const { return maps_; }
@@ -69,12 +73,16 @@ class ComparePanel : public Panel {
   void writeNotes();
   void linkView(std::size_t from);
   void linkCursor(std::size_t from, int row, int col);
+  std::optional<CellAt> placeOf(std::size_t i, const CellRef& cell) const;
   ReadOut readOut(std::size_t i, int row, int col) const;
   CellRef cellOf(std::size_t i, int row, int col) const;
   std::string sideColormap() const;
 
   std::shared_ptr<const CompareSnapshot> snapshot_;
-  bool shared_ = true, is_signed_ = false, side_by_side_ = false;
+  PreparedComparison prepared_;  // of snapshot_
+  CellRef selection_;
+  std::vector<CellRef> pins_;
+  bool shared_ = true, side_by_side_ = false;
   RangeRequest request_, difference_request_;
   std::vector<ValueRange> ranges_;  // of each map
   std::vector<Heatmap*> maps_;

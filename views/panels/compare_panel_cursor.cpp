@@ -100,20 +100,33 @@ ReadOut ComparePanel::readOut(std::size_t from, int row, int col) const {
   return out;
 }
 
+std::optional<CellAt> ComparePanel::placeOf(std::size_t i, const CellRef& cell) const {
+  const Shown map = shown(i);
+  const MapKind kind = map.labels->kind;
+  const int row = kind == MapKind::attention  ? cell.query
+                  : kind == MapKind::norms    ? cell.layer
+                  : kind == MapKind::residual ? cell.token
+                                              : cell.head;
+  const int col = kind == MapKind::attention ? cell.key
+                  : kind == MapKind::scores  ? cell.layer
+                                             : cell.dim;
+  const int r = row < 0 ? -1 : linked_cell(0, {row}, *map.rows);
+  const int c = col < 0 ? -1 : linked_cell(0, {col}, *map.cols);
+  return r >= 0 && c >= 0 ? std::optional(CellAt{r, c}) : std::nullopt;
+}
+
 void ComparePanel::setSelection(const CellRef& selection) {
+  selection_ = selection;
+  for (std::size_t i = 0; i < mapCount(); ++i) maps_[i]->setSelectedCell(placeOf(i, selection));
+}
+
+void ComparePanel::setPins(const std::vector<CellRef>& pins) {
+  pins_ = pins;
   for (std::size_t i = 0; i < mapCount(); ++i) {
-    const Shown map = shown(i);
-    const MapKind kind = map.labels->kind;
-    const int row = kind == MapKind::attention  ? selection.query
-                    : kind == MapKind::norms    ? selection.layer
-                    : kind == MapKind::residual ? selection.token
-                                                : selection.head;
-    const int col = kind == MapKind::attention ? selection.key
-                    : kind == MapKind::scores  ? selection.layer
-                                               : selection.dim;
-    const int r = row < 0 ? -1 : linked_cell(0, {row}, *map.rows);
-    const int c = col < 0 ? -1 : linked_cell(0, {col}, *map.cols);
-    maps_[i]->setSelectedCell(r >= 0 && c >= 0 ? std::optional(CellAt{r, c}) : std::nullopt);
+    std::vector<CellAt> cells;
+    for (const CellRef& pin : pins_)
+      if (const auto cell = placeOf(i, pin)) cells.push_back(*cell);
+    maps_[i]->setPinnedCells(std::move(cells));
   }
 }
 

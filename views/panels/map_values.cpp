@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/draw/grid_rows.h"
 #include "core/number_text.h"
 #include "views/theme.h"
 
@@ -47,14 +46,6 @@ QString counts_text(std::span<const Grid> grids, const ValueRange& range) {
 QString diverging_colormap(const QPalette& palette) {
   return theme_of(palette) == Theme::dark ? QStringLiteral("blue-orange-dark")
                                           : QStringLiteral("blue-orange");
-}
-
-bool has_negative(const Grid& grid) {
-  bool found = false;
-  for_each_row(grid, [&](int, int, const auto* x, int n) {
-    found = found || std::any_of(x, x + n, [](auto value) { return value < 0; });
-  });
-  return found;
 }
 
 }  // namespace sinkscope

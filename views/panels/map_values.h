@@ -20,6 +20,4 @@ QString counts_text(std::span<const Grid> grids, const ValueRange& range);
 // The color map for values around a center, on light or dark paper.
 QString diverging_colormap(const QPalette& palette);
 
-bool has_negative(const Grid& grid);
-
 }  // namespace sinkscope

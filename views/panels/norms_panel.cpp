@@ -70,6 +70,7 @@ void NormsPanel::setSnapshot(std::shared_ptr<const NormsSnapshot> snapshot,
   nothing_->setVisible(nothing);
   showStrips();
   setSelection(selection_);
+  setPins(pins_);
   emit colorScaleChanged();
 }
 
@@ -189,14 +190,25 @@ QString NormsPanel::valuesAsText() const {
 void NormsPanel::setSelection(const CellRef& selection) {
   selection_ = selection;
   if (!snapshot_) return;
+  for (std::size_t i = 0; i < snapshot_->strips.size(); ++i)
+    strips_[i]->setSelectedCell(placeOf(snapshot_->strips[i], selection));
+}
+
+std::optional<CellAt> NormsPanel::placeOf(const NormStrip& strip, const CellRef& cell) const {
+  const auto layer = std::find(strip.layers.begin(), strip.layers.end(), cell.layer);
+  if (layer == strip.layers.end() || cell.layer < 0 || cell.dim < 0 || cell.dim >= strip.map.cols())
+    return std::nullopt;
+  return CellAt{static_cast<int>(layer - strip.layers.begin()), cell.dim};
+}
+
+void NormsPanel::setPins(const std::vector<CellRef>& pins) {
+  pins_ = pins;
+  if (!snapshot_) return;
   for (std::size_t i = 0; i < snapshot_->strips.size(); ++i) {
-    const NormStrip& strip = snapshot_->strips[i];
-    const auto layer = std::find(strip.layers.begin(), strip.layers.end(), selection.layer);
-    const bool found = layer != strip.layers.end() && selection.layer >= 0 && selection.dim >= 0 &&
-                       selection.dim < strip.map.cols();
-    strips_[i]->setSelectedCell(
-        found ? std::optional(CellAt{static_cast<int>(layer - strip.layers.begin()), selection.dim})
-              : std::nullopt);
+    std::vector<CellAt> cells;
+    for (const CellRef& pin : pins_)
+      if (const auto cell = placeOf(snapshot_->strips[i], pin)) cells.push_back(*cell);
+    strips_[i]->setPinnedCells(std::move(cells));
   }
 }
 
@@ -215,6 +227,8 @@ ReadOut NormsPanel::readOut(std::size_t i, int row, int col) const {
       QStringLiteral("|%1| = %2")
           .arg(snapshot_->request.view == GainView::gain ? tr("gain") : tr("gain / median"))
           .arg(out.value)};
+  if (snapshot_->request.view == GainView::gain)
+    out.pin = {PinnedCell::Quantity::gain, out.cell, strip.role};
   out.place =
       tr("%1 · L%2 d%3").arg(QString::fromStdString(strip.role)).arg(out.cell.layer).arg(col);
   return out;

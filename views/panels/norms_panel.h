@@ -14,6 +14,7 @@ class QVBoxLayout;
 namespace sinkscope {
 
 class Heatmap;
+struct CellAt;
 
 // Gains of every norm role, one strip each: layers downwards, dimensions to the right, on a log
 // scale centered at 1. Pixels of several dimensions show the gain farthest from 1; dimensions that
@@ -32,6 +33,7 @@ class NormsPanel : public Panel {
   QString valuesAsText() const override;
   std::optional<CellRect> zoomedTo() const override;
   void setSelection(const CellRef& selection) override;
+  void setPins(const std::vector<CellRef>& pins) override;
 
   const std::vector<Heatmap*>& strips() const { return strips_; }
 
@@ -47,12 +49,14 @@ class NormsPanel : public Panel {
   void linkView(std::size_t from);
   void linkCursor(std::size_t from, int row, int col);
   std::vector<Grid> grids() const;
+  std::optional<CellAt> placeOf(const NormStrip& strip, const CellRef& cell) const;
   ReadOut readOut(std::size_t strip, int row, int col) const;
 
   std::shared_ptr<const NormsSnapshot> snapshot_;
   RangeRequest request_;
   ValueRange range_;
   CellRef selection_;
+  std::vector<CellRef> pins_;
   std::vector<Heatmap*> strips_;
   QComboBox* view_;
   QLabel *view_text_, *nothing_;

@@ -101,6 +101,7 @@ void OverviewPanel::showMap() {
   scene->cols.indices = snapshot_->layers;
   heatmap_->setScene(std::move(scene));
   setSelection(selection_);
+  setPins(pins_);
   emit colorScaleChanged();
 }
 
@@ -149,6 +150,19 @@ void OverviewPanel::setSelection(const CellRef& selection) {
     plot->setMark(selection.layer < 0 ? std::nan("") : selection.layer + 1);
 }
 
+void OverviewPanel::setPins(const std::vector<CellRef>& pins) {
+  pins_ = pins;
+  std::vector<CellAt> cells;
+  if (snapshot_ != nullptr)
+    for (const CellRef& pin : pins_) {
+      const auto& layers = snapshot_->layers;
+      const auto at = std::find(layers.begin(), layers.end(), pin.layer);
+      if (at != layers.end() && pin.head >= 0)
+        cells.push_back({pin.head, static_cast<int>(at - layers.begin())});
+    }
+  heatmap_->setPinnedCells(std::move(cells));
+}
+
 ReadOut OverviewPanel::readOut(int row, int col) const {
   ReadOut out;
   if (snapshot_ == nullptr || row < 0 || col < 0) return out;
@@ -158,6 +172,7 @@ ReadOut OverviewPanel::readOut(int row, int col) const {
       QString::fromStdString(layer_label(out.cell.layer, snapshot_->facts.model.n_layers));
   out.value = QString::fromStdString(readable(grid().at(row, col)));
   out.place = tr("L%1H%2 · %3").arg(out.cell.layer).arg(row).arg(kind_->currentText());
+  out.pin = {PinnedCell::Quantity::score, out.cell, {}, scoreKind()};
   out.lines = {layer, tr("head %1").arg(row), out.value};
   return out;
 }

@@ -27,6 +27,7 @@ class OverviewPanel : public Panel {
   QString valuesAsText() const override;
   std::optional<CellRect> zoomedTo() const override;
   void setSelection(const CellRef& selection) override;
+  void setPins(const std::vector<CellRef>& pins) override;
 
   ScoreKind scoreKind() const;
   void setScoreKind(ScoreKind kind);  // emits nothing
@@ -45,6 +46,7 @@ class OverviewPanel : public Panel {
   // Scores are shares: 0 to 1 for every model, so that overviews can be compared by eye.
   RangeRequest request_{RangeMode::fixed, 0, 1, Scale::linear, {}};
   CellRef selection_;
+  std::vector<CellRef> pins_;
   Heatmap* heatmap_;
   QComboBox* kind_;
   LinePlot *stream_, *score_, *kurtosis_;

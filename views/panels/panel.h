@@ -8,10 +8,9 @@
 #include <optional>
 #include <vector>
 
-#include "core/draw/pyramid.h"
-#include "core/draw/value_range.h"
+#include "core/draw/prepared_map.h"
 #include "core/figure/figure_request.h"
-#include "core/snapshot/cell_ref.h"
+#include "core/snapshot/pinned_value.h"
 
 namespace sinkscope {
 
@@ -19,7 +18,8 @@ namespace sinkscope {
 struct ReadOut {
   QStringList lines;  // "query 24 “the”", "key 0 “The”", "0.061"; empty = nothing is there
   CellRef cell;
-  QString place, value;  // for the table of pins: "blocks.15, head 5, q 24, k 0", "0.061"
+  QString place, value;  // for the table of pins: "L15H5 · q24 k0", "0.061"
+  PinnedCell pin = {};   // what other runs have there
 };
 
 // The numbers and colors of a picture, as the one color bar beside it shows them.
@@ -30,6 +30,11 @@ struct ColorScale {
   QString colormap;                // name of core/draw/colormap.h
   QString quantity;                // "attention probability"
   bool is_one_of_several = false;  // each picture has its own range; this is the first one's
+  RangeFinder ranges = {};         // of `grids`, where they are large
+
+  RangeSummary summary() const {
+    return ranges.grids().empty() ? summarize(grids, range) : ranges.summary(range);
+  }
 };
 
 // A picture of the middle of the window. A panel is handed one immutable snapshot (setSnapshot of
@@ -52,6 +57,8 @@ class Panel : public QWidget {
   virtual std::optional<FigureRequest> figureRequest() const { return std::nullopt; }
   // Marks what is selected for all panels.
   virtual void setSelection(const CellRef& /*selection*/) {}
+  // Marks what is pinned, wherever it is here.
+  virtual void setPins(const std::vector<CellRef>& /*pins*/) {}
 
  signals:
   void hovered(const sinkscope::ReadOut& readOut);

@@ -94,12 +94,17 @@ void ResidualPanel::setChoice(const ResidualChoice& choice) {
   corner_->setChecked(choice.is_corner);
 }
 
-void ResidualPanel::setSnapshot(std::shared_ptr<const ResidualSnapshot> snapshot, Pyramid pyramid,
+void ResidualPanel::setSnapshot(std::shared_ptr<const ResidualSnapshot> snapshot, PreparedMap map,
                                 const QString& failure) {
   snapshot_ = std::move(snapshot);
+  map_ = std::move(map);
+  if (!snapshot_)
+    map_ = {};
+  else if (!map_.is_of(snapshot_->map))
+    map_ = prepare(snapshot_->map);
   heatmap_->setPlaceholder(failure);
   findScale();
-  showMap(std::move(pyramid));
+  showMap();
   emit colorScaleChanged();
 }
 
@@ -115,30 +120,34 @@ void ResidualPanel::findScale() {
   const bool is_signed = snapshot_ && snapshot_->request.site.has_value();
   request_.center = is_signed ? std::optional<double>(0) : std::nullopt;
   colormap_ = is_signed ? diverging_colormap(palette()) : QStringLiteral("viridis");
-  if (snapshot_) range_ = find_range(snapshot_->map, request_);
+  if (snapshot_) range_ = map_.ranges.range(request_);
 }
 
-void ResidualPanel::showMap(Pyramid pyramid) {
+QString ResidualPanel::countsText() const {
+  return QString::fromStdString(summary_text(map_.ranges.summary(range_)));
+}
+
+void ResidualPanel::showMap() {
   if (!snapshot_) {
     heatmap_->setScene(nullptr);
     source_text_->clear();
     return;
   }
   auto scene = std::make_shared<HeatmapScene>();
-  scene->pyramid =
-      pyramid.grid().same_values(snapshot_->map) ? std::move(pyramid) : Pyramid(snapshot_->map);
+  scene->pyramid = map_.pyramid;
   scene->range = range_;
   scene->colormap = colormap_.toStdString();
   scene->title = snapshot_->title;
   scene->rows = token_axis(*snapshot_);
   scene->cols = dim_axis(*snapshot_);
   scene->box = boxText(*snapshot_);
-  scene->counts = counts_text({&snapshot_->map, 1}, range_).toStdString();
+  scene->counts = countsText().toStdString();
   heatmap_->setScene(std::move(scene));
   source_text_->setText(QString::fromStdString(snapshot_->source_text +
                                                (snapshot_->order_text.empty() ? "" : " · ") +
                                                snapshot_->order_text));
   setSelection(selection_);
+  setPins(pins_);
 }
 
 ColorScale ResidualPanel::colorScale() const {
@@ -148,13 +157,15 @@ ColorScale ResidualPanel::colorScale() const {
           request_,
           range_,
           colormap_,
-          is_signed ? tr("residual stream") : tr("mean |x| of the residual stream")};
+          is_signed ? tr("residual stream") : tr("mean |x| of the residual stream"),
+          false,
+          map_.ranges};
 }
 
 void ResidualPanel::setRangeRequest(const RangeRequest& request) {
   request_ = request;
   findScale();
-  if (snapshot_) heatmap_->setRange(range_, counts_text({&snapshot_->map, 1}, range_));
+  if (snapshot_) heatmap_->setRange(range_, countsText());
   emit colorScaleChanged();
 }
 
@@ -168,15 +179,25 @@ QString ResidualPanel::valuesAsText() const {
 
 void ResidualPanel::setSelection(const CellRef& selection) {
   selection_ = selection;
-  if (!snapshot_) return;
+  if (snapshot_) heatmap_->setSelectedCell(placeOf(selection));
+}
+
+std::optional<CellAt> ResidualPanel::placeOf(const CellRef& cell) const {
+  if (!snapshot_ || cell.token < 0) return std::nullopt;
   const auto after =
-      std::upper_bound(snapshot_->tokens.begin(), snapshot_->tokens.end(), selection.token);
+      std::upper_bound(snapshot_->tokens.begin(), snapshot_->tokens.end(), cell.token);
   const auto row = static_cast<int>(after - snapshot_->tokens.begin()) - 1;
-  const auto dim = std::find(snapshot_->dims.begin(), snapshot_->dims.end(), selection.dim);
-  const bool found = row >= 0 && selection.token >= 0 && dim != snapshot_->dims.end();
-  heatmap_->setSelectedCell(
-      found ? std::optional(CellAt{row, static_cast<int>(dim - snapshot_->dims.begin())})
-            : std::nullopt);
+  const auto dim = std::find(snapshot_->dims.begin(), snapshot_->dims.end(), cell.dim);
+  if (row < 0 || dim == snapshot_->dims.end()) return std::nullopt;
+  return CellAt{row, static_cast<int>(dim - snapshot_->dims.begin())};
+}
+
+void ResidualPanel::setPins(const std::vector<CellRef>& pins) {
+  pins_ = pins;
+  std::vector<CellAt> cells;
+  for (const CellRef& pin : pins_)
+    if (const auto cell = placeOf(pin)) cells.push_back(*cell);
+  heatmap_->setPinnedCells(std::move(cells));
 }
 
 ReadOut ResidualPanel::readOut(int row, int col) const {
@@ -191,6 +212,10 @@ ReadOut ResidualPanel::readOut(int row, int col) const {
   if (!snapshot_->request.site) out.lines.back() = tr("mean |x| = %1").arg(out.value);
   if (snapshot_->tokens_per_row > 1)
     out.lines << tr("largest |x| of %1 tokens").arg(snapshot_->tokens_per_row);
+  const bool is_site = snapshot_->request.site.has_value();
+  if (snapshot_->tokens_per_row == 1)
+    out.pin = {is_site ? PinnedCell::Quantity::residual : PinnedCell::Quantity::residual_mean,
+               out.cell, is_site ? *snapshot_->request.site : ""};
   out.place = tr("%1 · t%2 d%3")
                   .arg(QString::fromStdString(snapshot_->title))
                   .arg(out.cell.token)

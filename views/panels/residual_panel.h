@@ -3,7 +3,7 @@
 
 #include <memory>
 
-#include "core/draw/pyramid.h"
+#include "core/draw/prepared_map.h"
 #include "core/snapshot/residual_snapshot.h"
 #include "views/panels/panel.h"
 
@@ -14,6 +14,7 @@ class QLabel;
 namespace sinkscope {
 
 class Heatmap;
+struct CellAt;
 
 // Which residual map the panel asks for; the layer is the selected one.
 struct ResidualChoice {
@@ -32,9 +33,9 @@ class ResidualPanel : public Panel {
  public:
   explicit ResidualPanel(QWidget* parent = nullptr);
 
-  // `pyramid` of snapshot->map where it was made off this thread, else it is made here. A failure
+  // `map` of snapshot->map where it was prepared off this thread, else it is made here. A failure
   // is shown in place of the map.
-  void setSnapshot(std::shared_ptr<const ResidualSnapshot> snapshot, Pyramid pyramid = {},
+  void setSnapshot(std::shared_ptr<const ResidualSnapshot> snapshot, PreparedMap map = {},
                    const QString& failure = {});
   void setChoice(const ResidualChoice& choice);  // what the controls show; emits nothing
   const ResidualChoice& choice() const { return choice_; }
@@ -44,6 +45,7 @@ class ResidualPanel : public Panel {
   QString valuesAsText() const override;
   std::optional<CellRect> zoomedTo() const override;
   void setSelection(const CellRef& selection) override;
+  void setPins(const std::vector<CellRef>& pins) override;
 
   Heatmap& heatmap() { return *heatmap_; }
   // "Max |x| 22,552.0 (token 0, dimension 507)\nFirst 1‰ ratio 94.1 ‰ (1 of 576)"
@@ -57,16 +59,20 @@ class ResidualPanel : public Panel {
 
  private:
   void readControls();
-  void showMap(Pyramid pyramid);
+  void showMap();
   void findScale();
+  QString countsText() const;
+  std::optional<CellAt> placeOf(const CellRef& cell) const;
   ReadOut readOut(int row, int col) const;
 
   std::shared_ptr<const ResidualSnapshot> snapshot_;
+  PreparedMap map_;  // of snapshot_
   ResidualChoice choice_;
   RangeRequest request_;
   ValueRange range_;
   QString colormap_;
   CellRef selection_;
+  std::vector<CellRef> pins_;
   Heatmap* heatmap_;
   QComboBox *what_, *order_;
   QCheckBox* corner_;

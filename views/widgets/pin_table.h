@@ -3,26 +3,28 @@
 
 #include <QAbstractTableModel>
 #include <QString>
+#include <QStringList>
 #include <vector>
 
-#include "core/snapshot/cell_ref.h"
+#include "core/snapshot/pinned_value.h"
 
 namespace sinkscope {
 
 // A cell that the user keeps an eye on.
 struct Pin {
-  CellRef cell;
-  QString where;  // run and capture it was read from
-  QString place;  // "blocks.11 · token 0 · dim 507"
+  PinnedCell what;
+  QString place;  // "L11 · t0 d507"
   QString value;  // as it was shown
+  QString where;  // run or model it was read from: the name of a column
 };
 
-// The pins as a table: place, value, where.
+// The pins as a table: a row a pin, a column for each run that is open, so that a cell is followed
+// through all of them.
 class PinTable : public QAbstractTableModel {
   Q_OBJECT
 
  public:
-  enum Column { place, value, where, n_columns };
+  enum Column { place, first_run };
 
   using QAbstractTableModel::QAbstractTableModel;
 
@@ -32,12 +34,25 @@ class PinTable : public QAbstractTableModel {
   QVariant headerData(int section, Qt::Orientation orientation, int role) const override;
   bool removeRows(int row, int count, const QModelIndex& parent = {}) override;
 
-  void add(Pin pin);  // a cell of the same place and origin gets its new value
+  void add(Pin pin);  // one of the same place replaces the one that is there
   const Pin& pin(int row) const { return pins_[static_cast<std::size_t>(row)]; }
+  std::vector<PinnedCell> cells() const;
+
+  // The runs that are open, and what each pin of `cells` is in each of them: [pin][run], "" where a
+  // run has no such cell. Pins that came meanwhile keep what they had.
+  void setValues(const QStringList& runs, const std::vector<PinnedCell>& cells,
+                 const std::vector<QStringList>& values);
+
   QString asText() const;  // tab-separated, with a header line
 
  private:
+  QString text(const Pin& pin, const QString& column) const;
+  QStringList columns() const;  // the runs, then where else pins come from
+
   std::vector<Pin> pins_;
+  QStringList runs_;
+  std::vector<PinnedCell> valued_;
+  std::vector<QStringList> values_;
 };
 
 }  // namespace sinkscope

@@ -20,6 +20,7 @@
 #include "views/heatmap/color_bar.h"
 #include "views/heatmap/heatmap.h"
 #include "views/panels/attention_panel.h"
+#include "views/panels/norms_panel.h"
 #include "views/panels/overview_panel.h"
 #include "views/widgets/findings_list.h"
 #include "views/widgets/head_squares.h"
@@ -282,6 +283,45 @@ TEST_F(MainWindowTest, WhatIsExportedIsWhatIsSeen) {
   EXPECT_THAT(residual, HasSubstr("--signed"));
   EXPECT_THAT(figure_command(*figure_of_panel("overview", session(), {}), "f.pdf"),
               HasSubstr("--score with-row0"));
+}
+
+TEST_F(MainWindowTest, APinFollowsItsCellThroughRunsAndPanels) {
+  open_capture();
+  auto* overview = dynamic_cast<OverviewPanel*>(window_->panel());
+  ASSERT_NE(overview, nullptr);
+  emit overview->heatmap().cellPicked(3, 2);
+  auto* attention = dynamic_cast<AttentionPanel*>(window_->panel());
+  ASSERT_NE(attention, nullptr);
+  ASSERT_TRUE(QTest::qWaitFor(
+      [&] {
+        const auto map = session().attention().snapshot;
+        return map != nullptr && map->request.heads == std::vector<int>{3};
+      },
+      10000));
+  emit attention->heatmap().cellHovered(4, 1);
+  QTest::keyClick(window_.get(), Qt::Key_P);
+  window_->showPanel("norms");
+  auto* norms = dynamic_cast<NormsPanel*>(window_->panel());
+  ASSERT_NE(norms, nullptr);
+  ASSERT_TRUE(QTest::qWaitFor([&] { return !norms->strips().empty(); }, 10000));
+  emit norms->strips()[1]->cellHovered(2, 3);
+  QTest::keyClick(window_.get(), Qt::Key_P);
+  ASSERT_TRUE(QTest::qWaitFor(
+      [&] {
+        const auto pins = session().pins().snapshot;
+        return pins != nullptr && pins->values.size() == 2;
+      },
+      10000));
+  // Recorded: 1000·layer + 100·head + 10·row + key in both runs; gains are 1 there.
+  EXPECT_EQ(window_->reading().pinsAsText().toStdString(),
+            "cell\trun0\tlong\nL2H3 · q4 k1\t2,341.0\t2,341.0\nln2 · L2 d3\t1\t1\n");
+  EXPECT_EQ(norms->strips()[0]->pinnedCells(), (std::vector<CellAt>{{2, 3}}));
+  window_->showPanel("attention");
+  EXPECT_EQ(attention->heatmap().pinnedCells(), (std::vector<CellAt>{{4, 1}}));
+  session().selectRun(path_, "run1");
+  ASSERT_TRUE(QTest::qWaitFor([&] { return session().attention().snapshot != nullptr; }, 10000));
+  EXPECT_EQ(attention->heatmap().pinnedCells(), (std::vector<CellAt>{{4, 1}}))
+      << "in the next run as well";
 }
 
 TEST_F(MainWindowTest, APanelIsCopiedAsTheCommandThatDrawsIt) {

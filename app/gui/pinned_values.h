@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+#include "app/gui/open_files.h"
+#include "core/snapshot/pinned_value.h"
+
+namespace sinkscope {
+
+// A run that is open, as the table of pins names it.
+struct PinColumn {
+  std::string path, run, title;
+  bool operator==(const PinColumn&) const = default;
+};
+
+struct PinsRequest {
+  std::vector<PinnedCell> cells;
+  std::vector<PinColumn> runs;
+  bool operator==(const PinsRequest&) const = default;
+};
+
+// What every pin is in every run.
+struct PinnedValues {
+  PinsRequest request;
+  std::vector<std::vector<std::optional<double>>> values;  // [cell][run]
+};
+
+// "run0", "other · run0" where several files are open.
+std::vector<PinColumn> pin_columns(const std::vector<std::shared_ptr<const RunFacts>>& runs);
+
+// Runs on the reading worker's thread. A run that cannot be read has no values.
+PinnedValues read_pins(OpenFiles& files, const PinsRequest& request, const std::stop_token& stop);
+
+}  // namespace sinkscope

@@ -8,6 +8,7 @@
 #include <QLabel>
 #include <QMenu>
 #include <QScrollArea>
+#include <QScrollBar>
 #include <QTableView>
 #include <QToolButton>
 #include <QVBoxLayout>
@@ -70,6 +71,8 @@ ReadingColumn::ReadingColumn(Session& session, QWidget* parent)
     const auto snapshot = session_.overview().snapshot;
     findings_->setFindings(snapshot == nullptr ? std::vector<Finding>() : snapshot->findings);
   });
+  connect(&pins_, &PinTable::modelReset, this, &ReadingColumn::fitTable);
+  fitTable();
   showReadOut({});
 }
 
@@ -90,7 +93,6 @@ void ReadingColumn::build() {
   table_->setShowGrid(false);
   table_->setSelectionBehavior(QAbstractItemView::SelectRows);
   table_->setContextMenuPolicy(Qt::CustomContextMenu);
-  table_->setMinimumHeight(70);
   table_->verticalHeader()->setDefaultSectionSize(fontMetrics().height() + 6);
   table_->setAccessibleName(tr("Pinned cells"));
 
@@ -107,10 +109,12 @@ void ReadingColumn::build() {
   under->addWidget(pin_button_);
   layout->addLayout(under);
   layout->addWidget(cursor_);
+  pins_heading_ = heading(tr("Pinned"), inner);
+  layout->addWidget(pins_heading_);
+  layout->addWidget(table_);
   layout->addWidget(heading(tr("Findings"), inner));
   layout->addWidget(findings_);
-  layout->addWidget(heading(tr("Pinned"), inner));
-  layout->addWidget(table_, 1);
+  layout->addStretch(1);
   auto* scroll = new QScrollArea(this);
   scroll->setWidget(inner);
   scroll->setWidgetResizable(true);
@@ -181,6 +185,18 @@ void ReadingColumn::showPinValues() {
       values.back() << (value ? QString::fromStdString(readable(*value)) : QString());
   }
   pins_.setValues(runs, pins->request.cells, values);
+}
+
+// As tall as its rows, up to a limit; nothing while nothing is pinned.
+void ReadingColumn::fitTable() {
+  constexpr int kMostRows = 6;
+  const int rows = pins_.rowCount();
+  pins_heading_->setVisible(rows > 0);
+  table_->setVisible(rows > 0);
+  table_->setFixedHeight(table_->horizontalHeader()->sizeHint().height() +
+                         std::min(rows, kMostRows) *
+                             table_->verticalHeader()->defaultSectionSize() +
+                         table_->horizontalScrollBar()->sizeHint().height() + 2);
 }
 
 QString ReadingColumn::cursorText() const { return cursor_->text(); }

@@ -42,6 +42,7 @@ class ReadingColumn : public QWidget {
   void showReadOut(const ReadOut& readOut);
   void remember(const ReadOut& readOut);
   void showPinValues();
+  void fitTable();
 
   Session& session_;
   Panel* panel_ = nullptr;
@@ -50,6 +51,7 @@ class ReadingColumn : public QWidget {
   QToolButton* pin_button_;
   FindingsList* findings_;
   QTableView* table_;
+  QLabel* pins_heading_ = nullptr;
   PinTable pins_;
   ReadOut last_;
   QString last_run_;  // whose last_ is: a column of the pins

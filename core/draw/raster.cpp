@@ -19,7 +19,10 @@ CellPainter::CellPainter(const ValueRange& range, const Colormap& map) : range_(
 }
 
 Argb CellPainter::operator()(double value) const {
-  if (!(value >= range_.lo && value <= range_.hi)) return color_of(value, range_, map_);
+  if (!(value >= range_.lo && value <= range_.hi)) {
+    if (!std::isfinite(value)) return color_of(value, range_, map_);
+    return value < range_.lo ? map_.under : map_.over;
+  }
   if (is_linear_) return map_.colors[std::min(static_cast<int>((value - range_.lo) * steps_), 255)];
   return map_.colors[std::upper_bound(edges_.begin(), edges_.end(), value) - edges_.begin()];
 }

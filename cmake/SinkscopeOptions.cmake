@@ -35,14 +35,18 @@ function(sinkscope_precompile name)
   target_compile_options(${name} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-fpch-preprocess>)
 endfunction()
 
-# sinkscope_add_tests(NAME LABEL… SOURCES s… LIBS l…) : one test binary per module, found by CTest.
+# sinkscope_add_tests(NAME LABEL… SOURCES s… LIBS l… [TIMEOUT 120]) : one test binary per module, found
+# by CTest.
 function(sinkscope_add_tests name)
-  cmake_parse_arguments(ARG "" "" "SOURCES;LIBS;LABELS" ${ARGN})
+  cmake_parse_arguments(ARG "" "TIMEOUT" "SOURCES;LIBS;LABELS" ${ARGN})
+  if(NOT ARG_TIMEOUT)
+    set(ARG_TIMEOUT 120)
+  endif()
   add_executable(${name} ${ARG_SOURCES})
   target_link_libraries(${name} PRIVATE ${ARG_LIBS} sinkscope::options GTest::gmock_main)
   sinkscope_precompile(${name} <gmock/gmock.h> <gtest/gtest.h>)
   target_compile_definitions(${name} PRIVATE
     SINKSCOPE_SOURCE_DIR="${PROJECT_SOURCE_DIR}" SINKSCOPE_BINARY_DIR="${PROJECT_BINARY_DIR}")
   gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST
-    PROPERTIES TIMEOUT 120 LABELS "${ARG_LABELS}")
+    PROPERTIES TIMEOUT ${ARG_TIMEOUT} LABELS "${ARG_LABELS}")
 endfunction()

@@ -7,8 +7,8 @@
 #include "core/error.h"
 #include "core/figure/attention_panel.h"
 #include "core/figure/figure_parts.h"
-#include "core/figure/norm_panel.h"
 #include "core/snapshot/compare_snapshot.h"
+#include "core/snapshot/norms_snapshot.h"
 #include "core/snapshot/overview_snapshot.h"
 
 namespace sinkscope {
@@ -76,12 +76,15 @@ CompareSide heads_side(const FigureInput& input, const std::string& title) {
 
 CompareSide gains_side(const FigureInput& input, const FigureRequest& request,
                        const std::string& title) {
-  const NormsSnapshot norms = norms_for(request, input);
-  const auto strip = std::find_if(norms.strips.begin(), norms.strips.end(),
-                                  [&](const NormStrip& s) { return s.role == request.role; });
-  if (strip == norms.strips.end())
-    throw Error(ErrorKind::not_found, fmt::format("{}: no norm '{}'", input.name, request.role));
-  return compare_side(norms, *strip, title);
+  NormsRequest wanted;
+  wanted.run = input.run;
+  wanted.roles = {request.role};
+  if (request.divides_by_median) wanted.view = GainView::over_median;
+  const NormsSnapshot norms =
+      input.capture != nullptr
+          ? read_norms_snapshot(*input.capture, wanted)
+          : norms_snapshot(input.norms, input.model.name, input.model.n_layers, wanted);
+  return compare_side(norms, norms.strips.front(), title);
 }
 
 bool any_negative(const std::vector<CompareSide>& sides) {

@@ -13,6 +13,7 @@ namespace sinkscope {
 namespace {
 
 constexpr std::size_t kMostSides = 6;  // more do not fit beside each other
+constexpr int kChipsWidth = 470;       // of all of them, in a window of 1280 pixels
 
 MapKind kind_of(CompareBar::What what) {
   switch (what) {
@@ -49,6 +50,7 @@ CompareBar::CompareBar(Session& session, QWidget* parent)
       role_(new QComboBox(this)),
       menu_(new QMenu(this)),
       chips_(new QHBoxLayout) {
+  setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Preferred);
   const std::pair<What, QString> entries[] = {
       {What::head, tr("Attention of a head")},
       {What::mean_over_heads, tr("Attention, mean of a layer")},
@@ -79,16 +81,6 @@ CompareBar::CompareBar(Session& session, QWidget* parent)
   fillRoles();
   // Without a capture there are gains only.
   if (session_.run() == nullptr) setWhat(What::norms);
-  // A comparison that is there already says what it is of.
-  if (!session_.compareItems().empty()) {
-    const CompareItem& first = session_.compareItems().front();
-    const QSignalBlocker what(what_), role(role_);
-    for (int i = 0; i < what_->count(); ++i) {
-      what_->setCurrentIndex(i);
-      if (converted(first) == first) break;
-    }
-    role_->setCurrentIndex(std::max(0, role_->findData(QString::fromStdString(first.role))));
-  }
   showItems();
 }
 
@@ -217,20 +209,38 @@ void CompareBar::fillMenu() {
     menu_->addAction(chip_text(item), this, [this, item] { add({item}); });
 }
 
+// A comparison that somebody else asked for says what it is of.
+void CompareBar::followItems() {
+  if (session_.compareItems().empty()) return;
+  const CompareItem& first = session_.compareItems().front();
+  const QSignalBlocker what_blocker(what_), role_blocker(role_);
+  if (!first.role.empty())
+    role_->setCurrentIndex(std::max(0, role_->findData(QString::fromStdString(first.role))));
+  if (converted(first) == first) return;
+  const int before = what_->currentIndex();
+  for (int i = 0; i < what_->count(); ++i) {
+    what_->setCurrentIndex(i);
+    if (converted(first) == first) return;
+  }
+  what_->setCurrentIndex(before);
+}
+
 void CompareBar::showItems() {
+  followItems();
   role_->setVisible(what() == What::norms);
   while (QLayoutItem* item = chips_->takeAt(0)) {
+    item->widget()->hide();
     item->widget()->deleteLater();
     delete item;
   }
   const std::vector<CompareItem>& items = session_.compareItems();
+  const int at_most = std::max(24, kChipsWidth / std::max(1, static_cast<int>(items.size())) - 40);
   for (std::size_t i = 0; i < items.size(); ++i) {
     auto* chip = new QToolButton(this);
-    const QString text = chip_text(items[i]);
-    const int at_most = 640 / static_cast<int>(std::max<std::size_t>(3, items.size()));
-    chip->setText(chip->fontMetrics().elidedText(text, Qt::ElideMiddle, at_most) +
-                  QStringLiteral("  ✕"));
-    chip->setToolTip(tr("Take %1 away").arg(text));
+    const QString title = QString::fromStdString(title_of(items[i], items, session_.models()));
+    chip->setText(chip->fontMetrics().elidedText(title, Qt::ElideMiddle, at_most) +
+                  QStringLiteral(" ✕"));
+    chip->setToolTip(tr("Take %1 away").arg(chip_text(items[i])));
     connect(chip, &QToolButton::clicked, this, [this, i] {
       std::vector<CompareItem> fewer = session_.compareItems();
       if (i < fewer.size()) fewer.erase(fewer.begin() + static_cast<std::ptrdiff_t>(i));

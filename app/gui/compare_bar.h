@@ -46,6 +46,7 @@ class CompareBar : public QWidget {
   void fillMenu();
   void fillRoles();
   void showItems();
+  void followItems();
   void convertItems();
   void add(const std::vector<CompareItem>& items);
   // `item` as a side of what is compared now; of the runs that are open, those that have it.

@@ -70,6 +70,7 @@ ReadingColumn::ReadingColumn(Session& session, QWidget* parent)
     if (picture != Picture::overview) return;
     const auto snapshot = session_.overview().snapshot;
     findings_->setFindings(snapshot == nullptr ? std::vector<Finding>() : snapshot->findings);
+    findings_heading_->setVisible(snapshot != nullptr && !snapshot->findings.empty());
   });
   connect(&pins_, &PinTable::modelReset, this, &ReadingColumn::fitTable);
   fitTable();
@@ -112,7 +113,9 @@ void ReadingColumn::build() {
   pins_heading_ = heading(tr("Pinned"), inner);
   layout->addWidget(pins_heading_);
   layout->addWidget(table_);
-  layout->addWidget(heading(tr("Findings"), inner));
+  findings_heading_ = heading(tr("Findings"), inner);
+  findings_heading_->hide();
+  layout->addWidget(findings_heading_);
   layout->addWidget(findings_);
   layout->addStretch(1);
   auto* scroll = new QScrollArea(this);

@@ -51,7 +51,7 @@ class ReadingColumn : public QWidget {
   QToolButton* pin_button_;
   FindingsList* findings_;
   QTableView* table_;
-  QLabel* pins_heading_ = nullptr;
+  QLabel *pins_heading_ = nullptr, *findings_heading_ = nullptr;
   PinTable pins_;
   ReadOut last_;
   QString last_run_;  // whose last_ is: a column of the pins

@@ -58,7 +58,7 @@ TEST_F(ResidualPanelTest, TicksAreOriginalDimensionsAndTokens) {
   for (const Tick& tick : panel_->heatmap().colTicks()) cols.push_back(tick.label);
   for (const Tick& tick : panel_->heatmap().rowTicks()) rows.push_back(tick.label);
   EXPECT_EQ(cols, (std::vector<std::string>{"3", "0", "5", "1", "4"}));
-  EXPECT_EQ(rows, (std::vector<std::string>{"The", "·in", "stru", "ment"}));
+  EXPECT_EQ(rows, (std::vector<std::string>{"The", "in", "stru", "ment"}));
   // The box lies in the lower right corner of the map, where it covers cells of the last row.
   const QImage picture = picture_of(panel_->heatmap());
   const QPointF corner = panel_->heatmap().plotArea().bottomRight() - QPointF(12, 11);

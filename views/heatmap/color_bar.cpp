@@ -35,7 +35,14 @@ void choose(QComboBox* box, T value) {
   box->setCurrentIndex(box->findData(static_cast<int>(value)));
 }
 
-// A padlock, closed or open, as no font of every system has one.
+constexpr std::array kModes = {RangeMode::min_max, RangeMode::percentile, RangeMode::mean_sd,
+                               RangeMode::fixed};
+constexpr std::array kScales = {Scale::linear, Scale::log, Scale::symlog};
+constexpr std::array kReductions = {Reduction::max_abs, Reduction::min, Reduction::max,
+                                    Reduction::mean, Reduction::from_one};
+
+}  // namespace
+
 QIcon lock_icon(bool closed, const QColor& color) {
   QPixmap pixmap(32, 32);
   pixmap.fill(Qt::transparent);
@@ -49,14 +56,6 @@ QIcon lock_icon(bool closed, const QColor& color) {
   painter.fillRect(QRectF(6, 15, 20, 14), color);
   return pixmap;
 }
-
-constexpr std::array kModes = {RangeMode::min_max, RangeMode::percentile, RangeMode::mean_sd,
-                               RangeMode::fixed};
-constexpr std::array kScales = {Scale::linear, Scale::log, Scale::symlog};
-constexpr std::array kReductions = {Reduction::max_abs, Reduction::min, Reduction::max,
-                                    Reduction::mean, Reduction::from_one};
-
-}  // namespace
 
 ColorBar::ColorBar(QWidget* parent)
     : QWidget(parent),

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #pragma once
 
+#include <QIcon>
 #include <QWidget>
 #include <optional>
 
@@ -23,6 +24,9 @@ struct ColorBarScale {
   RangeSummary summary;
   std::string quantity;  // "attention probability"
 };
+
+// A padlock, closed or open, as no font of every system has one.
+QIcon lock_icon(bool closed, const QColor& color);
 
 // The color strip with its choices below it: range mode, scale, what a pixel of many cells shows,
 // one range for all that is compared (the lock), and the counts in words. Emits what is chosen and

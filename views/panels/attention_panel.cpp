@@ -51,15 +51,6 @@ int what_index(const AttentionChoice& choice) {
   return (choice.combine == Combine::mean ? 1 : 2) + (choice.all_layers ? 2 : 0);
 }
 
-// Axis labels; empty where the run was given as ids, so that the axis shows positions.
-std::vector<std::string> bare_tokens(const std::vector<std::string>& labels) {
-  std::vector<std::string> bare;
-  for (const std::string& label : labels) bare.push_back(bare_token(label));
-  const bool has_text =
-      std::any_of(bare.begin(), bare.end(), [](const auto& b) { return !b.empty(); });
-  return has_text ? bare : std::vector<std::string>();
-}
-
 // The row or column that holds a position; −1 before the first.
 int place_in(const std::vector<int>& positions, int position) {
   const auto after = std::upper_bound(positions.begin(), positions.end(), position);

@@ -7,6 +7,7 @@
 #include <QToolButton>
 #include <algorithm>
 
+#include "views/heatmap/color_bar.h"
 #include "views/heatmap/color_strip.h"
 #include "views/heatmap/heatmap.h"
 #include "views/panels/compare_link.h"
@@ -38,7 +39,9 @@ ComparePanel::ComparePanel(QWidget* parent)
   nothing_->setWordWrap(true);
   nothing_->setForegroundRole(QPalette::PlaceholderText);
   lock_->setCheckable(true);
+  lock_->setToolButtonStyle(Qt::ToolButtonTextBesideIcon);
   lock_->setToolTip(tr("One range for all sides, or one for each"));
+  difference_strip_->setMaximumWidth(260);
   difference_strip_->setToolTip(tr("Colors of the difference"));
   auto* bar = new QHBoxLayout;
   bar->addWidget(lock_);
@@ -169,8 +172,8 @@ void ComparePanel::showMaps() {
     scene->title = map.title;
     scene->rows = {axis_title(kind, true), {}, *map.rows, {}};
     scene->cols = {axis_title(kind, false), {}, *map.cols, {}};
-    if (map.labels->rows == *map.rows) scene->rows.labels = map.labels->row_labels;
-    if (map.labels->cols == *map.cols) scene->cols.labels = map.labels->col_labels;
+    if (map.labels->rows == *map.rows) scene->rows.labels = bare_tokens(map.labels->row_labels);
+    if (map.labels->cols == *map.cols) scene->cols.labels = bare_tokens(map.labels->col_labels);
     maps_[i]->setScene(std::move(scene));
   }
   showRanges();
@@ -182,6 +185,7 @@ void ComparePanel::showRanges() {
                                [&](const ValueRange& range) { return range != ranges_[0]; });
   differ_->setVisible(differ);
   lock_->setChecked(shared_);
+  lock_->setIcon(lock_icon(shared_, palette().color(QPalette::ButtonText)));
   lock_->setText(shared_ ? tr("Shared range") : tr("Each its own range"));
   for (std::size_t i = 0; i < mapCount(); ++i)
     maps_[i]->setRange(ranges_[i], QString::fromStdString(

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "core/number_text.h"
+#include "core/snapshot/run_facts.h"
 #include "views/theme.h"
 
 namespace sinkscope {
@@ -37,6 +38,14 @@ QString values_table(const Grid& grid, const HeatmapAxis& rows, const HeatmapAxi
     text += QLatin1Char('\n');
   }
   return text;
+}
+
+std::vector<std::string> bare_tokens(const std::vector<std::string>& labels) {
+  std::vector<std::string> bare;
+  for (const std::string& label : labels) bare.push_back(bare_token(label));
+  const bool has_text =
+      std::any_of(bare.begin(), bare.end(), [](const auto& b) { return !b.empty(); });
+  return has_text ? bare : std::vector<std::string>();
 }
 
 QString counts_text(std::span<const Grid> grids, const ValueRange& range) {

@@ -4,6 +4,8 @@
 #include <QPalette>
 #include <QString>
 #include <span>
+#include <string>
+#include <vector>
 
 #include "views/heatmap/heatmap_scene.h"
 
@@ -13,6 +15,10 @@ namespace sinkscope {
 // cells are empty. `corner` names what the rows are.
 QString values_table(const Grid& grid, const HeatmapAxis& rows, const HeatmapAxis& cols,
                      const CellRect& view, const QString& corner);
+
+// Axis labels without the marks of leading spaces; empty where the run was given as ids, so that
+// the axis shows positions.
+std::vector<std::string> bare_tokens(const std::vector<std::string>& labels);
 
 // "17 above · max 25,804.7 · 0 NaN"
 QString counts_text(std::span<const Grid> grids, const ValueRange& range);

@@ -138,7 +138,7 @@ void ResidualPanel::showMap() {
   scene->range = range_;
   scene->colormap = colormap_.toStdString();
   scene->title = snapshot_->title;
-  scene->rows = token_axis(*snapshot_);
+  scene->rows = {"token", bare_tokens(snapshot_->token_labels), snapshot_->tokens, {}};
   scene->cols = dim_axis(*snapshot_);
   scene->box = boxText(*snapshot_);
   scene->counts = countsText().toStdString();

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <charconv>
 #include <filesystem>
+#include <new>
 #include <nlohmann/json.hpp>
 
 #include "capture/checkpoint/printable.h"
@@ -34,11 +35,21 @@ constexpr const char* kClassesOfOtherIds[] = {"XLMRoberta", "Camembert", "MBart"
                                               "DebertaV2",  "M2M100",    "BigBird", "Speech2Text"};
 
 std::unique_ptr<Processor> load(std::string_view bytes, const std::string& where) {
+  const auto refuse = [&where](const char* why) {
+    throw Error(ErrorKind::corrupt,
+                fmt::format("{}: no SentencePiece model: {}", where, printable(why)));
+  };
   auto processor = std::make_unique<Processor>();
-  const auto status = processor->LoadFromSerializedProto({bytes.data(), bytes.size()});
-  if (!status.ok())
-    throw Error(ErrorKind::corrupt, fmt::format("{}: no SentencePiece model: {}", where,
-                                                printable(status.error_message())));
+  try {
+    const auto status = processor->LoadFromSerializedProto({bytes.data(), bytes.size()});
+    if (!status.ok()) refuse(status.error_message());
+  } catch (const Error&) {
+    throw;
+  } catch (const std::bad_alloc&) {
+    throw;
+  } catch (const std::exception& e) {  // its tries throw
+    refuse(e.what());
+  }
   return processor;
 }
 

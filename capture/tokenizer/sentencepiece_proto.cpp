@@ -88,7 +88,11 @@ void check_piece(std::string_view bytes, int id, const std::string& where) {
   Field field;
   bool has_text = false;
   while (piece.next(field)) {
-    if (field.number == 1) has_text = field.is_bytes && !field.bytes.empty();
+    if (field.number == 1) {
+      has_text = field.is_bytes && !field.bytes.empty();
+      if (field.bytes.find('\0') != std::string_view::npos)
+        piece.refuse(fmt::format("piece {} holds a zero byte", id));
+    }
     if (field.number != 2) continue;
     float score = 0;
     const auto bits = static_cast<std::uint32_t>(field.value);

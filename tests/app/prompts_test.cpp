@@ -72,6 +72,17 @@ TEST_F(PromptsTest, IdsComeFromAFileOrStandardInput) {
   EXPECT_THAT(read()[0].token_ids, ElementsAre(97, 98, 99, 100));
 }
 
+TEST_F(PromptsTest, TextAndPromptsComeFromStandardInput) {
+  flags.text_file = "-";
+  in.str("ab\n");
+  EXPECT_THAT(read()[0].token_ids, ElementsAre(256, 'a', 'b', '\n'));
+  flags = {};
+  flags.prompts = "-";
+  in.clear();
+  in.str("{\"text\":\"c\"}\n{\"text\":\"d\"}\n");
+  EXPECT_THAT(read()[1].token_ids, ElementsAre(256, 'd'));
+}
+
 TEST_F(PromptsTest, AnIdOutsideTheVocabularyIsNamedWithItsPosition) {
   flags.tokens = "97,98,257";
   EXPECT_THAT(complaint(), HasSubstr("token id 257 at position 2"));

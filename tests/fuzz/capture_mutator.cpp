@@ -19,6 +19,7 @@ namespace sinkscope::fuzz {
 namespace {
 
 constexpr std::size_t kChangeBytes = 10;
+constexpr int kKinds = 12, kHeapKind = 11;
 constexpr int kMostChanges = 6;
 
 // One change, as bytes say it.
@@ -164,7 +165,7 @@ class Program {
   std::string run(const Change& change) {
     const std::string& path = objects_[change.object % objects_.size()];
     const std::string& other = objects_[change.other % objects_.size()];
-    switch (change.what % 11) {
+    switch (change.what % kKinds) {
       case 0:
         drop(path);
         break;
@@ -192,6 +193,8 @@ class Program {
       case 9:
         values(path, change.value);
         break;
+      case kHeapKind:
+        break;  // done to the bytes, see change_heap
       default:
         drop(path);
         H5Ocopy(file_, other.c_str(), file_, path.c_str(), H5P_DEFAULT, H5P_DEFAULT);
@@ -279,6 +282,19 @@ herr_t collect(hid_t, const char* name, const H5O_info_t*, void* out) {
   return 0;
 }
 
+// Texts lie in global heap collections, which our reader walks itself: their bytes may say
+// anything.
+void change_heap(std::string& image, const Change& change) {
+  std::vector<std::size_t> heaps;
+  for (std::size_t at = 0; (at = image.find("GCOL", at)) != std::string::npos; at += 4)
+    heaps.push_back(at);
+  if (heaps.empty()) return;
+  // Sizes and headers are at multiples of eight.
+  const std::size_t at = heaps[change.object % heaps.size()] + 8 + change.other % 4096 / 8 * 8 +
+                         (change.storage % 4 == 0 ? change.rank % 8u : 0u);
+  if (at < image.size()) image[at] = static_cast<char>(change.value);
+}
+
 // The sample's numbers say where they stand; as indices they must be small.
 void make_indices_small(const std::string& path) {
   const hid_t file = H5Fopen(path.c_str(), H5F_ACC_RDWR, H5P_DEFAULT);
@@ -308,6 +324,7 @@ std::string base_capture() {
   if (mkdtemp(folder) == nullptr) throw std::runtime_error("no folder for the base capture");
   const std::string path = std::string(folder) + "/base.h5";
   CaptureLayout layout = test::sample_layout();
+  layout.runs.resize(1);  // every change hits what is read
   layout.sites.push_back({"hook_resid_pre", {0}, 6, false, true});
   layout.sites.push_back({"hook_resid_mid", {0, 1, 2}, 6, false, true});
   layout.sites.push_back({"ln1.hook_out", {0, 1, 2}, 6, true, false});
@@ -340,8 +357,11 @@ CaptureMutator::Mutated CaptureMutator::mutate(std::span<const std::uint8_t> byt
   Mutated made;
   const hid_t file = open_image(image_, H5F_ACC_RDWR);
   Program program(file, objects_);
+  std::vector<Change> to_heaps;
   for (int i = 0; i < kMostChanges && bytes.size() >= kChangeBytes; ++i) {
-    made.paths.push_back(program.run(change_at(bytes)));
+    const Change change = change_at(bytes);
+    made.paths.push_back(program.run(change));
+    if (change.what % kKinds == kHeapKind) to_heaps.push_back(change);
     bytes = bytes.subspan(kChangeBytes);
   }
   H5Fflush(file, H5F_SCOPE_LOCAL);
@@ -349,6 +369,7 @@ CaptureMutator::Mutated CaptureMutator::mutate(std::span<const std::uint8_t> byt
   made.image.resize(static_cast<std::size_t>(std::max<ssize_t>(size, 0)));
   H5Fget_file_image(file, made.image.data(), made.image.size());
   H5Fclose(file);
+  for (const Change& change : to_heaps) change_heap(made.image, change);
   return made;
 }
 

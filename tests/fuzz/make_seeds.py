@@ -159,6 +159,33 @@ def tokenizer_seeds():
                "model": models[(i + 1) % len(models)]}
 
 
+def field(number, payload):
+    """A protobuf field: bytes, a float or a whole number below 128."""
+    if isinstance(payload, float):
+        return bytes([number << 3 | 5]) + struct.pack("<f", payload)
+    tag = number << 3 | (2 if isinstance(payload, bytes) else 0)
+    head = bytes([tag]) if tag < 128 else bytes([tag & 127 | 128, tag >> 7])
+    if not isinstance(payload, bytes):
+        return head + bytes([payload])
+    size = len(payload)
+    return head + (bytes([size]) if size < 128 else bytes([size & 127 | 128, size >> 7])) + payload
+
+
+def sentencepiece_seeds():
+    pieces = [("<unk>", 0.0, 2), ("<s>", 0.0, 3), ("</s>", 0.0, 3), ("▁", -1.0, 1), ("a", -2.0, 1),
+              ("b", -3.0, 1), ("ab", -1.5, 1), ("▁ab", -1.2, 1), ("<mask>", 0.0, 4),
+              ("x", -4.0, 5)]
+    some = b"".join(field(1, field(1, p.encode()) + field(2, s) + field(3, t))
+                    for p, s, t in pieces)
+    every_byte = b"".join(field(1, field(1, f"<0x{b:02X}>".encode()) + field(2, 0.0) + field(3, 6))
+                          for b in range(256))
+    charsmap = struct.pack("<I", 1024) + bytes(1024) + b"x\x00"
+    for kind in (1, 2, 3, 4):
+        yield some + field(2, field(3, kind)) + field(3, field(3, 1) + field(4, 1))
+        yield some + field(2, field(3, kind)) + field(3, field(2, charsmap) + field(4, 0))
+    yield some + every_byte + field(2, field(3, 2) + field(35, 1))
+
+
 def edit_seeds():
     yield {"edit": "residual.clip", "limit": 100, "sites": ["hook_resid_post"], "tokens": "first"}
     yield {"edit": "residual.set", "value": "mean", "dims": [507], "tokens": "rest"}
@@ -194,7 +221,7 @@ def main():
     targets = {
         "safetensors": safetensors_seeds(), "gguf": gguf_seeds(), "config": as_json(config_seeds()),
         "tokenizer_json": as_json(tokenizer_seeds()), "edits": as_json(edit_seeds()),
-        "capture": capture_seeds()}
+        "sentencepiece": sentencepiece_seeds(), "capture": capture_seeds()}
     for target, seeds in targets.items():
         folder = os.path.join(sys.argv[1], target)
         os.makedirs(folder, exist_ok=True)

@@ -182,6 +182,14 @@ TEST(SentencePieceModel, ACharsmapWhoseRootIsAValueIsRefused) {
               HasSubstr("the root of its trie is a value"));
 }
 
+// Found by fuzzing: the library's trie throws what nobody catches.
+TEST(SentencePieceModel, AZeroByteInAPieceIsRefused) {
+  EXPECT_THAT(refusal(write_model(std::string("\x0A\x05\x0A\x03"
+                                              "a\0b",
+                                              7))),
+              HasSubstr("piece 0 holds a zero byte"));
+}
+
 TEST(SentencePieceModel, AModelCutAnywhereLoadsOrSaysWhy) {
   SINKSCOPE_REQUIRE_SHARED(path, "data/tokenizers/tok512.model");
   const std::string whole = test::read_text_file(path);

@@ -93,6 +93,7 @@ TEST_F(ComparePanelTest, TheDifferenceIsCenteredAtZero) {
   show({attention_side("L3H1", 12, 0.2F), attention_side("L15H5", 12, 0.9F)});
   keep_picture(picture_of(*panel_), "compare_attention");
   ASSERT_EQ(panel_->maps().size(), 3u);
+  EXPECT_NEAR(panel_->maps()[0]->width(), panel_->maps()[1]->width(), 2);
   const ValueRange& range = panel_->differenceStrip().range();
   EXPECT_EQ(range.lo, -range.hi);
   EXPECT_EQ(range.center, 0.0);

@@ -41,7 +41,6 @@ ComparePanel::ComparePanel(QWidget* parent)
   lock_->setCheckable(true);
   lock_->setToolButtonStyle(Qt::ToolButtonTextBesideIcon);
   lock_->setToolTip(tr("One range for all sides, or one for each"));
-  difference_strip_->setMaximumWidth(260);
   difference_strip_->setToolTip(tr("Colors of the difference"));
   auto* bar = new QHBoxLayout;
   bar->addWidget(lock_);
@@ -126,7 +125,7 @@ void ComparePanel::arrange() {
   if (side_by_side_)
     grid_->addWidget(difference_strip_, 0, n_columns);
   else
-    grid_->addWidget(difference_strip_, 1, 0);
+    grid_->addWidget(difference_strip_, 1, 0, Qt::AlignLeft);
   for (int c = 0; c < grid_->columnCount(); ++c) grid_->setColumnStretch(c, c < n_columns ? 1 : 0);
 }
 

@@ -23,6 +23,8 @@
 namespace sinkscope {
 namespace {
 
+constexpr int kWidestColumn = 135;  // of the pins: the value stays in sight beside its cell
+
 QLabel* heading(const QString& text, QWidget* parent) {
   auto* label = new QLabel(text, parent);
   QFont bold = label->font();
@@ -91,6 +93,8 @@ void ReadingColumn::build() {
   table_->verticalHeader()->hide();
   table_->horizontalHeader()->setStretchLastSection(true);
   table_->horizontalHeader()->setSectionResizeMode(QHeaderView::ResizeToContents);
+  table_->horizontalHeader()->setMaximumSectionSize(kWidestColumn);
+  table_->setTextElideMode(Qt::ElideMiddle);
   table_->setShowGrid(false);
   table_->setSelectionBehavior(QAbstractItemView::SelectRows);
   table_->setContextMenuPolicy(Qt::CustomContextMenu);

@@ -125,7 +125,11 @@ void RescalingDesk::refresh() {
         auto snapshot = std::make_shared<const RescalingSnapshot>(
             rescaling_snapshot(files->reader(run->path), request));
         return [this, run, snapshot] {
-          if (run_ != run) return;
+          // What was computed with the weights meanwhile says more.
+          const bool is_less = state_.snapshot != nullptr &&
+                               state_.snapshot->request == snapshot->request &&
+                               !state_.snapshot->contribution.empty();
+          if (run_ != run || is_less) return;
           state_.snapshot = snapshot;
           state_.failure.clear();
           publish();
@@ -188,8 +192,8 @@ void RescalingDesk::computeWithWeights() {
                auto snapshot = std::make_shared<const RescalingSnapshot>(
                    rescaling_snapshot(*CaptureReader::open(run->path), request, weights));
                if (job.stop.stop_requested()) return std::nullopt;
-               return [this, run, snapshot] {
-                 if (run_ == run) state_.snapshot = snapshot;
+               return [this, run, dims, key, snapshot] {
+                 if (run_ == run && dims_ == dims && key_ == key) state_.snapshot = snapshot;
                };
              });
   publish();

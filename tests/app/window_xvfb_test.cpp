@@ -42,10 +42,10 @@ TEST(WindowXvfb, FromTheOverviewToAHeadAndAFigure) {
   }
   const std::string capture = capture_in(folder);
   const std::string script = std::string(SINKSCOPE_SOURCE_DIR) + "/tests/app/drive_window";
-  const test::CliRun run =
-      test::shell("unset QT_QPA_PLATFORM; \"" + script + "\" \"" + SINKSCOPE_BINARY_DIR +
-                      "/bin/sinkscope\" \"" + capture + "\"",
-                  folder);
+  const test::CliRun run = test::shell("unset QT_QPA_PLATFORM; \"" + script + "\" \"" +
+                                           SINKSCOPE_BINARY_DIR + "/bin/sinkscope\" \"" + capture +
+                                           "\"" + (capture.ends_with("smol.h5") ? "" : " 4"),
+                                       folder);
   EXPECT_EQ(run.code, 0) << run.out << run.err;
   for (const char* step :
        {"the head is shown", "the range has changed", "the map is zoomed",

@@ -70,9 +70,10 @@ struct CaptureSummary {
   double edited_mean_loss = 0;  // the same over the edited twins; NaN without any
   std::vector<float> kl;        // KL(baseline ‖ twin) of every twin's positions with a next token
   std::int64_t n_tokens = 0;
-  double load_seconds = 0;     // the forward pass waited for weights
-  double forward_seconds = 0;  // from the first weight read to the last byte handed to the system
-  double write_seconds = 0;    // the writer thread was busy, mostly beside the forward pass
+  double load_seconds = 0;      // the forward pass waited for weights
+  double forward_seconds = 0;   // from the first weight read to the last byte handed to the system
+  std::int64_t bytes_read = 0;  // of stored weights; of experts only those that were routed to
+  double write_seconds = 0;     // the writer thread was busy, mostly beside the forward pass
   std::string device;
 };
 

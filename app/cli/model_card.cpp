@@ -2,6 +2,7 @@
 #include "app/cli/model_card.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
@@ -91,6 +92,43 @@ std::string window_text(const std::vector<int>& window) {
                          : fmt::format("layers {}", format_ranges(windowed)));
 }
 
+const char* qk_norm_name(QkNorm norm) {
+  return norm == QkNorm::per_head ? "per_head" : norm == QkNorm::whole ? "whole" : "none";
+}
+
+int count(const std::vector<bool>& layers) {
+  return static_cast<int>(std::count(layers.begin(), layers.end(), true));
+}
+
+int count(const std::vector<Mixer>& mixers, Mixer kind) {
+  return static_cast<int>(std::count(mixers.begin(), mixers.end(), kind));
+}
+
+// What the blocks of a model have beyond the Llama family's; empty where that is nothing.
+std::string extras_text(const ArchSpec& spec) {
+  std::vector<std::string> parts;
+  const int n_delta = count(spec.mixers, Mixer::delta);
+  const int n_latent = count(spec.mixers, Mixer::latent);
+  if (n_delta > 0) parts.push_back(fmt::format("{} layers of linear attention", n_delta));
+  if (n_latent > 0) parts.push_back(fmt::format("{} layers of latent attention", n_latent));
+  if (spec.index.top_k > 0) parts.push_back(fmt::format("{} keys selected", spec.index.top_k));
+  if (!spec.sinks.empty())
+    parts.push_back(fmt::format("sink logits in {} layers", count(spec.sinks)));
+  if (spec.attn_gate) parts.emplace_back("gated attention output");
+  if (spec.norm_gate_rank > 0)
+    parts.push_back(fmt::format("gated norms (rank {})", spec.norm_gate_rank));
+  if (spec.score_cap > 0) parts.push_back(fmt::format("scores capped at {}", spec.score_cap));
+  if (spec.logit_cap > 0) parts.push_back(fmt::format("logits capped at {}", spec.logit_cap));
+  if (spec.parallel) parts.emplace_back("attention and MLP in parallel");
+  return fmt::format("{}", fmt::join(parts, ", "));
+}
+
+std::string experts_text(const MoeSpec& moe, int n_layers) {
+  return fmt::format("{} of width {} in {} layers, {} a token{}", moe.n_experts, moe.d_expert,
+                     n_layers, moe.n_used,
+                     moe.d_shared > 0 ? fmt::format(", one shared of width {}", moe.d_shared) : "");
+}
+
 std::string head_text(const ArchSpec& spec) {
   if (!spec.has_head) return "none: runs end at the final norm";
   return spec.tied ? "tied to the embedding" : "untied";
@@ -118,7 +156,7 @@ ModelCard model_card(const ModelFiles& model) {
   card.spec = model.spec();
   card.container = model.container();
   card.path = model.path();
-  card.is_known_family = model.has(Role::q, 0);
+  card.is_known_family = model.has(Role::o, 0);
   card.head_dim_source = head_dim_source(model);
   card.warnings = model.warnings();
   card.obstacles = model.obstacles();
@@ -148,17 +186,23 @@ std::string card_text(const ModelCard& card) {
          fmt::format("{} query, {} key/value, head_dim {} ({})", spec.n_heads, spec.n_kv_heads,
                      spec.head_dim,
                      card.head_dim_source == "config" ? "from the config" : "inferred"));
-  row_if(spec.d_model, "width", fmt::format("d_model {}, mlp {}", spec.d_model, spec.d_mlp));
+  row_if(spec.d_model, "width",
+         spec.d_mlp > 0 ? fmt::format("d_model {}, mlp {}", spec.d_model, spec.d_mlp)
+                        : fmt::format("d_model {}", spec.d_model));
   row_if(spec.vocab_size, "vocabulary", format_count(spec.vocab_size));
   row_if(spec.n_ctx, "context", format_count(spec.n_ctx));
   if (card.is_known_family) {
-    row("rope", rope_text(spec.rope));
+    row("rope", rope_text(spec.rope) + (spec.layer_ropes.empty() ? "" : ", differs by layer"));
+    if (spec.moe.n_experts > 0) row("experts", experts_text(spec.moe, count(spec.moe_layers)));
+    if (const std::string extras = extras_text(spec); !extras.empty()) row("also", extras);
     row("attention", window_text(spec.window));
     row("norm",
         fmt::format("{}, eps {}{}{}", norm_kind_name(spec.norm_kind), spec.norm_eps,
                     spec.norm_offset != 0 ? fmt::format(", gain = stored + {}", spec.norm_offset)
                                           : std::string(),
-                    spec.qk_norm == QkNorm::per_head ? ", q and k normed per head" : ""));
+                    spec.qk_norm == QkNorm::none    ? ""
+                    : spec.qk_norm == QkNorm::whole ? ", q and k normed over all heads"
+                                                    : ", q and k normed per head"));
     row("head", head_text(spec));
   }
   row("tokenizer", tokenizer_text(card));
@@ -193,7 +237,7 @@ nlohmann::ordered_json card_json(const ModelCard& card) {
     norm = Json{{"kind", norm_kind_name(spec.norm_kind)},
                 {"eps", spec.norm_eps},
                 {"offset", spec.norm_offset},
-                {"qk", spec.qk_norm == QkNorm::per_head ? "per_head" : "none"}};
+                {"qk", qk_norm_name(spec.qk_norm)}};
   }
   Json dtypes = Json::array();
   for (const DtypeRow& row : card.dtypes)

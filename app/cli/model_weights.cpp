@@ -16,8 +16,14 @@ namespace {
 constexpr std::int64_t kRowBytes = std::int64_t{16} << 20;
 
 std::vector<Role> roles_behind(const ModelFiles& model, const std::string& which) {
-  if (which == "ln1") return {Role::q, Role::k, Role::v};
-  if (which == "ln2") return {Role::gate, Role::up};
+  // Whatever reads a norm's output: softmax attention, latents or a delta-net; an MLP or experts.
+  if (which == "ln1")
+    return {Role::q,          Role::k,          Role::v,          Role::q_a,
+            Role::kv_a,       Role::delta_q,    Role::delta_k,    Role::delta_v,
+            Role::delta_gate, Role::delta_beta, Role::delta_decay};
+  if (which == "ln2")
+    return {Role::gate,      Role::up,          Role::router,   Role::expert_gate,
+            Role::expert_up, Role::shared_gate, Role::shared_up};
   if (which == "o") return {Role::o};
   return {model.has(Role::unembed, kNoLayer) ? Role::unembed : Role::embed};
 }
@@ -39,6 +45,10 @@ WeightRows model_weights(std::shared_ptr<const ModelFiles> model) {
   return [model = std::move(model)](const std::string& which, int layer,
                                     const std::function<void(const MatrixF& rows)>& visit) {
     for (const Role role : roles_behind(*model, which)) {
+      if (!model->has(role, layer)) continue;
+      // Behind latents q, k and v read those instead of the norm.
+      const bool reads_norm = which != "o";
+      if (reads_norm && model->cols(role, layer) != model->spec().d_model) continue;
       const std::int64_t n = model->rows(role, layer), width = model->cols(role, layer);
       const std::int64_t step = std::max<std::int64_t>(1, kRowBytes / (4 * width));
       for (std::int64_t begin = 0; begin < n; begin += step) {

@@ -147,6 +147,12 @@ void check(const ModelFiles& model, const Absorption& absorption) {
   if (!model.obstacles().empty())
     throw Error(ErrorKind::unsupported,
                 fmt::format("{}: {}", model.path(), model.obstacles().front()));
+  const std::string& family = model.spec().architecture;
+  if (family != "llama" && family != "mistral" && family != "qwen2" && family != "qwen3")
+    throw Error(ErrorKind::unsupported,
+                fmt::format("absorb: models of the family {} cannot be written yet, only llama, "
+                            "mistral, qwen2 and qwen3",
+                            family));
   if (model.spec().norm_offset != 0)
     throw Error(ErrorKind::unsupported,
                 "absorb: norms that add an offset to their stored gain are not supported yet");

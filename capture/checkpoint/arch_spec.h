@@ -6,88 +6,161 @@
 #include <string>
 #include <vector>
 
+#include "capture/checkpoint/role.h"
+
 namespace sinkscope {
 
 enum class NormKind { rms, layer_norm };
-enum class QkNorm { none, per_head };  // per_head: RMSNorm over head_dim on each head, before RoPE
-enum class RopeScaling { none, linear, dynamic, llama3, yarn };
+// per_head: over head_dim on each head; whole: over all heads' dims at once. Both before RoPE.
+enum class QkNorm { none, per_head, whole };
+enum class RopeScaling { none, linear, dynamic, llama3, yarn, longrope };
+enum class Activation { silu, gelu, gelu_tanh, relu };
+// What a block mixes tokens with: softmax attention, the same over latents (MLA), or a gated
+// delta-net, which has no attention map.
+enum class Mixer { attention, latent, delta };
 
 // Rotary positions as the model applies them (rotate-half after loading, whatever the file holds).
 // Keys and formulas: formats of `rope_scaling` / `rope_parameters` in Hugging Face configs.
 struct RopeSpec {
   double theta = 10000.0;
   int rotary_dim = 0;  // leading dims of a head that are rotated; 0 = no rotary positions
+  double partial = 1;  // rotary_dim / head_dim, as a Hugging Face config says it
   RopeScaling scaling = RopeScaling::none;
   double factor = 1.0;
   double low_freq_factor = 1.0, high_freq_factor = 4.0;  // llama3
-  double original_context = 0;                           // llama3, yarn, dynamic; 0 = n_ctx
-  double beta_fast = 32, beta_slow = 1;                  // yarn
-  bool truncate = true;                                  // yarn
+  double original_context = 0;           // llama3, yarn, dynamic, longrope; 0 = n_ctx
+  double beta_fast = 32, beta_slow = 1;  // yarn
+  bool truncate = true;                  // yarn
   std::optional<double> attention_factor, mscale, mscale_all_dim;
+  std::vector<double> short_factor, long_factor;  // longrope [rotary_dim/2]
   bool has_divisors = false;  // a tensor (Role::rope_divisors) divides the inverse frequencies
   bool operator==(const RopeSpec&) const = default;
 };
 
+// Which experts a token goes to, and with what weights.
+enum class RouterScore {
+  softmax,         // softmax over all experts, the k largest
+  chosen_softmax,  // softmax over the k largest logits alone
+  sigmoid,         // σ of each logit; the choice may add a bias and go by groups
+};
+
+// The mixture of experts of a block; E = n_experts.
+struct MoeSpec {
+  int n_experts = 0, n_used = 0, d_expert = 0;  // 0: no block has one
+  RouterScore score = RouterScore::softmax;
+  bool renormalize = true;  // weights of the chosen ones sum to 1
+  double scale = 1;         // factor on the weights
+  int n_groups = 1, n_groups_used = 1;
+  bool rejected_is_zero = false;  // experts of other groups compete with 0, not −∞
+  bool router_bias = false, choice_bias = false, expert_bias = false;
+  double clamp = 0, sharpness = 1;  // > 0: min(gate, c), clamp(up, ±c), gate·σ(s·gate)·(up + 1)
+  int d_shared = 0;                 // width of the shared expert; 0 = none
+  bool shared_router = false;       // its share is gated
+  bool operator==(const MoeSpec&) const = default;
+};
+
+struct LatentSpec {  // MLA
+  int q_rank = 0, kv_rank = 0, nope_dim = 0, rope_dim = 0;
+  bool rope_in_pairs = true;
+  bool query_sees_both = false;  // q and gate read [normed latent | latent]
+  bool operator==(const LatentSpec&) const = default;
+};
+
+struct IndexSpec {  // sparse selection: each query sees the top_k best keys; 0 = all
+  int n_heads = 0, head_dim = 0, top_k = 0;
+  bool operator==(const IndexSpec&) const = default;
+};
+
+struct DeltaSpec {  // gated delta-net
+  int n_key_heads = 0, n_value_heads = 0, key_dim = 0, value_dim = 0, n_taps = 0;
+  int narrow = 0;  // > 0: a decay for each key channel; gate and decay go through this width (KDA)
+  int n_channels() const { return 2 * n_key_heads * key_dim + n_value_heads * value_dim; }
+  bool operator==(const DeltaSpec&) const = default;
+};
+
 // An architecture as data: everything the one forward pass branches on. Names as in
 // TransformerLens; the translation from Hugging Face and GGUF keys happens in one place each
-// (hf_config.cpp, gguf_config.cpp). Sizes are elements.
+// (hf_config.cpp with families/, gguf_config.cpp). Sizes are elements. Lists by layer hold n_layers
+// entries, or none where all layers are alike.
 struct ArchSpec {
-  std::string architecture;  // "llama", "mistral", "qwen2", "qwen3": model_type or GGUF's name
+  std::string architecture;  // "llama", "qwen3_moe", "gpt_neox": model_type or GGUF's name
   std::string name;          // the model's own name if it has one, else its folder or file name
   int n_layers = 0, n_heads = 0, n_kv_heads = 0, head_dim = 0;
-  int d_model = 0, d_mlp = 0, vocab_size = 0, n_ctx = 0;
+  int value_dim = 0;                                      // of a head's values; 0 = head_dim
+  std::vector<int> layer_kv_heads;                        // where they differ from layer to layer
+  int d_model = 0, d_mlp = 0, vocab_size = 0, n_ctx = 0;  // d_mlp 0: experts everywhere
+
   NormKind norm_kind = NormKind::rms;
   double norm_eps = 1e-5;
   double norm_offset = 0;  // effective gain = stored weight + offset (1 for zero-centered norms)
+  bool norm_bias = false;
+  bool has_ln1 = true, has_ln2 = true;              // norms before attention and MLP
+  bool has_ln1_post = false, has_ln2_post = false;  // norms of what they put out
   QkNorm qk_norm = QkNorm::none;
   bool pre_affine = false;  // norms read gain₁ ⊙ x (PreAffine, 2601.22966)
-  bool qkv_bias = false, o_bias = false, mlp_bias = false;
+  int norm_gate_rank = 0;   // > 0: GatedNorm at ln1, and at ln2 of blocks with experts
+
+  bool parallel = false;      // attention and MLP read the same state: no resid_mid
+  double embed_scale = 1;     // of the embedding rows
+  double residual_scale = 1;  // of what a sub-layer adds
+  double logit_scale = 1;     // of the logits, before the cap
+  double logit_cap = 0;       // c·tanh(x/c); 0 = none
+  bool learned_positions = false;
+  int position_offset = 0;  // row of position 0
+
+  std::vector<Mixer> mixers;
+  bool qkv_bias = false, o_bias = false;
+  bool attn_gate = false;      // z ⊙ σ(gate), a value per channel
   double attention_scale = 0;  // scores = q·k · this; head_dim^-1/2 for the Llama family
+  double score_cap = 0;        // c·tanh(s/c) before the mask; 0 = none
+  double value_scale = 1;
+  double query_growth = 0, query_growth_context = 0;  // q ·= 1 + b·ln(1 + ⌊t/context⌋)
+  std::vector<bool> sinks;                            // layers with a logit for no key
   RopeSpec rope;
+  std::vector<RopeSpec> layer_ropes;  // where they differ from layer to layer
   std::vector<int> window;  // [n_layers] keys a query sees, its own included; 0 = all before it
-  bool has_head = true;     // false: the run ends at the final norm, there are no logits
-  bool tied = false;        // the head is the embedding (or the other way round)
+  LatentSpec latent;
+  IndexSpec index;
+  DeltaSpec delta;
+
+  Activation activation = Activation::silu;
+  bool mlp_gated = true;  // act(gate)·up; false: act(up)
+  bool mlp_bias = false;
+  MoeSpec moe;
+  std::vector<bool> moe_layers;
+
+  bool has_head = true;          // false: the run ends at the final norm, there are no logits
+  bool tied = false;             // the head is the embedding (or the other way round)
   int bos_id = -1, eos_id = -1;  // -1 = none
   bool operator==(const ArchSpec&) const = default;
 
+  Mixer mixer(int layer) const { return mixers.empty() ? Mixer::attention : mixers[at(layer)]; }
+  bool has_experts(int layer) const { return moe.n_experts > 0 && moe_layers[at(layer)]; }
+  bool has_sink(int layer) const { return !sinks.empty() && sinks[at(layer)]; }
+  bool has_norm_gate(int layer, Role norm) const {
+    return norm_gate_rank > 0 && (norm == Role::ln1 || (norm == Role::ln2 && has_experts(layer)));
+  }
+  const RopeSpec& rope_of(int layer) const {
+    return layer_ropes.empty() ? rope : layer_ropes[at(layer)];
+  }
+  int kv_heads(int layer) const {
+    return layer_kv_heads.empty() ? n_kv_heads : layer_kv_heads[at(layer)];
+  }
+  int d_value() const { return value_dim > 0 ? value_dim : head_dim; }
   int kv_head_of(int head) const { return head / (n_heads / n_kv_heads); }
   int q_width() const { return n_heads * head_dim; }
   int kv_width() const { return n_kv_heads * head_dim; }
+  int z_width() const { return n_heads * d_value(); }
+  std::vector<int> attention_layers() const;  // those with softmax attention
+
+ private:
+  static std::size_t at(int layer) { return static_cast<std::size_t>(layer); }
 };
 
-// What a tensor is for. Layer roles take a block index, the others take kNoLayer.
-enum class Role {
-  embed,
-  unembed,
-  ln_final,
-  rope_divisors,
-  ln1,
-  q,
-  k,
-  v,
-  o,
-  q_bias,
-  k_bias,
-  v_bias,
-  o_bias,
-  q_norm,
-  k_norm,
-  ln1_post,
-  ln2,
-  gate,
-  up,
-  down,
-  gate_bias,
-  up_bias,
-  down_bias,
-  ln2_post,
-  ln1_pre,
-  ln2_pre,
-  ln_final_pre,  // PreAffine gains in front of a norm
-};
-inline constexpr int kNoLayer = -1;
+// Of that norm: MLA's latent norms have one of their own, fixed in the code of every family.
+double norm_eps(const ArchSpec& spec, Role norm);
 
-const char* to_string(Role role);      // "embed", "ln1", "q", …
 std::string to_string(RopeScaling s);  // "none", "linear", …
+std::string to_string(Activation a);   // "silu", "gelu", …
 
 }  // namespace sinkscope

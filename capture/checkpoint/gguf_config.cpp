@@ -9,6 +9,7 @@
 #include <filesystem>
 
 #include "capture/checkpoint/gguf_config_text.h"
+#include "capture/checkpoint/gguf_families.h"
 #include "capture/checkpoint/gguf_file.h"
 #include "capture/checkpoint/gguf_keys.h"
 #include "capture/checkpoint/gguf_roles.h"
@@ -35,10 +36,6 @@ constexpr std::array kMustBeNeutral = {
 bool stores_one_plus(const std::string& architecture) {
   constexpr std::array kFamilies = {"gemma", "gemma2", "gemma3", "qwen3next", "nemotron"};
   return std::find(kFamilies.begin(), kFamilies.end(), architecture) != kFamilies.end();
-}
-
-bool can_run(const std::string& architecture) {
-  return architecture == "llama" || architecture == "qwen2" || architecture == "qwen3";
 }
 
 // The factor on cos and sin of yarn, `attn_factor` aside (ggml's default: mscale 1).
@@ -95,13 +92,13 @@ void read_rope(const GgufKeys& keys, GgufModel& model) {
   read_yarn(keys, model.obstacles, rope);
 }
 
-void read_window(const GgufKeys& keys, GgufModel& model) {
+void read_window(const GgufKeys& keys, const GgufFamily& family, GgufModel& model) {
   ArchSpec& spec = model.spec;
   const auto n_layers = static_cast<std::size_t>(spec.n_layers);
   spec.window.assign(n_layers, 0);
   const int window = keys.whole("attention.sliding_window", 0, kMostContext).value_or(0);
   if (window == 0) return;
-  if (spec.architecture != "llama") {
+  if (!family.windows) {
     model.warnings.push_back(
         fmt::format("key \"{}\" ({}) is not used: {} models attend to everything "
                     "before a token unless their config says which layers do not",
@@ -109,8 +106,9 @@ void read_window(const GgufKeys& keys, GgufModel& model) {
     return;
   }
   const auto listed_layers = keys.truths("attention.sliding_window_pattern");
-  const int period =
-      listed_layers ? 0 : keys.whole("attention.sliding_window_pattern", 1, 1 << 16).value_or(0);
+  const int period = listed_layers ? 0
+                                   : keys.whole("attention.sliding_window_pattern", 1, 1 << 16)
+                                         .value_or(family.window_period);
   if (listed_layers && listed_layers->size() != n_layers) {
     model.obstacles.push_back(fmt::format("key \"{}\": {} entries for {} layers",
                                           keys.full_name("attention.sliding_window_pattern"),
@@ -156,24 +154,30 @@ void read_heads(const GgufKeys& keys, GgufModel& model) {
   spec.attention_scale = scale > 0 ? scale : 1.0 / std::sqrt(std::max(spec.head_dim, 1));
 }
 
-void read_llama_spec(const GgufKeys& keys, const GgufFile& file, GgufModel& model) {
+void read_spec(const GgufKeys& keys, const GgufFile& file, const GgufFamily& family,
+               GgufModel& model) {
   ArchSpec& spec = model.spec;
   spec.n_layers = keys.required("block_count", 1, kMostLayers);
   spec.d_model = keys.required("embedding_length", 1, kMostWidth);
   spec.d_mlp = keys.required("feed_forward_length", 1, kMostWidth);
   spec.n_ctx = keys.required("context_length", 1, kMostContext);
-  if (!keys.has("attention.layer_norm_rms_epsilon")) {
+  const auto eps = keys.number("attention.layer_norm_rms_epsilon");
+  const auto layer_norm_eps = keys.number("attention.layer_norm_epsilon");
+  if (!eps && !layer_norm_eps) {
     model.obstacles.push_back(
         fmt::format("key \"{}\": is missing", keys.full_name("attention.layer_norm_rms_epsilon")));
   }
-  spec.norm_eps = keys.number("attention.layer_norm_rms_epsilon").value_or(spec.norm_eps);
+  spec.norm_eps = eps.value_or(layer_norm_eps.value_or(spec.norm_eps));
+  spec.norm_offset = family.one_plus ? 1 : 0;
   read_heads(keys, model);
   read_rope(keys, model);
-  read_window(keys, model);
+  read_window(keys, family, model);
   for (const char* name : kMustBeNeutral) {
     const double value = keys.number(name).value_or(0);
     const bool is_neutral = value == 0 || (value == 1 && std::string(name).ends_with("_scale"));
-    if (is_neutral) continue;
+    if (is_neutral ||
+        std::string(family.reads).find(fmt::format(" {} ", name)) != std::string::npos)
+      continue;
     model.obstacles.push_back(
         fmt::format("key \"{}\" is {}, which architecture {} cannot be run with",
                     keys.full_name(name), value, spec.architecture));
@@ -182,8 +186,7 @@ void read_llama_spec(const GgufKeys& keys, const GgufFile& file, GgufModel& mode
     model.obstacles.push_back("attention is not causal");
   }
   note_optional_tensors(file, spec);
-  spec.qkv_bias = spec.qkv_bias || spec.architecture == "qwen2";
-  spec.qk_norm = spec.architecture == "qwen3" ? QkNorm::per_head : QkNorm::none;
+  family.read(keys, file, model);
 }
 
 // What little can be said about a family without a forward pass here: nothing missing is wrong.
@@ -252,18 +255,20 @@ GgufModel describe_gguf(const GgufFile& file, const std::string& path) {
   model.config_text = gguf_config_text(file);
   const GgufKeys keys(file, spec.architecture, model.obstacles);
   read_vocabulary(keys, file, model);
-  if (can_run(spec.architecture)) {
-    read_llama_spec(keys, file, model);
-    add_llama_roles(file, model);
+  const GgufFamily* family = find_gguf_family(spec.architecture);
+  // A file that says little more than its norms is shown as such.
+  if (family != nullptr && (keys.has("block_count") || keys.has("embedding_length"))) {
+    read_spec(keys, file, *family, model);
+    add_roles(file, *family, model);
     return model;
   }
-  model.obstacles.push_back(
-      spec.architecture.empty()
-          ? "the key \"general.architecture\" is missing"
-          : fmt::format(
-                "architecture \"{}\" cannot be run; known in GGUF files are llama, qwen2 and "
-                "qwen3",
-                printable(spec.architecture)));
+  if (family != nullptr) keys.required("block_count", 1, kMostLayers);
+  if (family == nullptr)
+    model.obstacles.push_back(
+        spec.architecture.empty()
+            ? "the key \"general.architecture\" is missing"
+            : fmt::format("architecture \"{}\" cannot be run; known in GGUF files are {}",
+                          printable(spec.architecture), gguf_family_names()));
   const bool one_plus = stores_one_plus(spec.architecture);
   spec.norm_offset = one_plus ? 1 : 0;
   read_foreign_spec(keys, model);

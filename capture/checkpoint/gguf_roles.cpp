@@ -11,61 +11,13 @@
 #include <string_view>
 #include <unordered_map>
 
+#include "capture/checkpoint/gguf_families.h"
 #include "capture/checkpoint/gguf_file.h"
+#include "capture/checkpoint/hf_names.h"
 #include "capture/checkpoint/printable.h"
 
 namespace sinkscope {
 namespace {
-
-// The part of a tensor's name after "blk.N.", or the whole name; and its expected shape.
-struct RoleName {
-  Role role;
-  const char* name;
-  std::vector<std::int64_t> shape;  // 0 = not known, not checked
-};
-
-std::vector<RoleName> model_roles(const ArchSpec& spec) {
-  std::vector<RoleName> roles = {
-      {Role::embed, "token_embd.weight", {spec.vocab_size, spec.d_model}},
-      {Role::ln_final, "output_norm.weight", {spec.d_model}},
-  };
-  if (!spec.tied)
-    roles.push_back({Role::unembed, "output.weight", {spec.vocab_size, spec.d_model}});
-  if (spec.rope.has_divisors) {
-    roles.push_back({Role::rope_divisors, "rope_freqs.weight", {spec.rope.rotary_dim / 2}});
-  }
-  return roles;
-}
-
-std::vector<RoleName> block_roles(const ArchSpec& spec) {
-  const std::int64_t d = spec.d_model, mlp = spec.d_mlp, q = spec.q_width(), kv = spec.kv_width();
-  std::vector<RoleName> roles = {
-      {Role::ln1, "attn_norm.weight", {d}},      {Role::q, "attn_q.weight", {q, d}},
-      {Role::k, "attn_k.weight", {kv, d}},       {Role::v, "attn_v.weight", {kv, d}},
-      {Role::o, "attn_output.weight", {d, q}},   {Role::ln2, "ffn_norm.weight", {d}},
-      {Role::gate, "ffn_gate.weight", {mlp, d}}, {Role::up, "ffn_up.weight", {mlp, d}},
-      {Role::down, "ffn_down.weight", {d, mlp}},
-  };
-  const auto add = [&roles](std::initializer_list<RoleName> more) {
-    roles.insert(roles.end(), more);
-  };
-  if (spec.qkv_bias) {
-    add({{Role::q_bias, "attn_q.bias", {q}},
-         {Role::k_bias, "attn_k.bias", {kv}},
-         {Role::v_bias, "attn_v.bias", {kv}}});
-  }
-  if (spec.o_bias) add({{Role::o_bias, "attn_output.bias", {d}}});
-  if (spec.mlp_bias) {
-    add({{Role::gate_bias, "ffn_gate.bias", {mlp}},
-         {Role::up_bias, "ffn_up.bias", {mlp}},
-         {Role::down_bias, "ffn_down.bias", {d}}});
-  }
-  if (spec.qk_norm == QkNorm::per_head) {
-    add({{Role::q_norm, "attn_q_norm.weight", {spec.head_dim}},
-         {Role::k_norm, "attn_k_norm.weight", {spec.head_dim}}});
-  }
-  return roles;
-}
 
 // "blk.12.attn_q.weight" -> 12 and "attn_q.weight".
 struct BlockName {
@@ -87,7 +39,8 @@ std::optional<BlockName> split_block_name(std::string_view name) {
 // Left over from old converters; the numbers they hold follow from the metadata.
 bool is_ignored(std::string_view name) {
   const auto block = split_block_name(name);
-  return block && block->rest == "attn_rot_embd.weight";
+  if (block) return block->rest == "attn_rot_embd.weight";
+  return name.starts_with("rope_factors_");  // read while opening
 }
 
 bool shape_agrees(const std::vector<std::int64_t>& found,
@@ -96,29 +49,25 @@ bool shape_agrees(const std::vector<std::int64_t>& found,
                     [](std::int64_t a, std::int64_t b) { return b == 0 || a == b; });
 }
 
-bool is_norm(Role role) {
-  return role == Role::ln1 || role == Role::ln2 || role == Role::ln_final || role == Role::q_norm ||
-         role == Role::k_norm;
-}
-
-class LlamaRoles {
+class Roles {
  public:
-  LlamaRoles(const GgufFile& file, GgufModel& model) : tensors_(file.tensors()), model_(model) {
+  Roles(const GgufFile& file, const GgufFamily& family, GgufModel& model)
+      : tensors_(file.tensors()), family_(family), model_(model) {
     for (int i = 0; i < static_cast<int>(tensors_.size()); ++i) index_[tensors_[at(i)].name] = i;
     is_used_.resize(tensors_.size());
   }
 
   void fill() {
     const ArchSpec& spec = model_.spec;
-    for (const RoleName& role : model_roles(spec)) add(role, role.name, kNoLayer);
+    add(Role::embed, kNoLayer);
+    if (!spec.tied) add(Role::unembed, kNoLayer);
+    for (const Role role : outer_roles(spec)) add(role, kNoLayer);
+    if (spec.rope.has_divisors) add(Role::rope_divisors, kNoLayer);
     if (const TensorRef* embed = model_.roles.find(Role::embed, kNoLayer); spec.tied && embed) {
       model_.roles.add(Role::unembed, kNoLayer, TensorRef(*embed));
     }
-    const std::vector<RoleName> in_block = block_roles(spec);
     for (int layer = 0; layer < spec.n_layers; ++layer) {
-      for (const RoleName& role : in_block) {
-        add(role, fmt::format("blk.{}.{}", layer, role.name), layer);
-      }
+      for (const Role role : layer_roles(spec, layer)) add(role, layer);
     }
     report();
   }
@@ -126,24 +75,33 @@ class LlamaRoles {
  private:
   static std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
-  void add(const RoleName& role, const std::string& name, int layer) {
+  void add(Role role, int layer) {
+    const auto spellings = names_of(family_, role);
+    if (spellings.empty()) return;
+    const TensorName& line = spellings.front();
+    const std::string name =
+        layer == kNoLayer ? std::string(line.name) : fmt::format("blk.{}.{}", layer, line.name);
     const auto found = index_.find(name);
     if (found == index_.end()) {
-      missing_.push_back(name);
+      missing_.insert(name);
       return;
     }
     const TensorInfo& tensor = tensors_[at(found->second)];
     is_used_[at(found->second)] = true;
-    const bool agrees = shape_agrees(tensor.shape, role.shape);
+    const Packed expected = packed(line.packing, role, model_.spec, layer);
+    const bool agrees = shape_agrees(tensor.shape, expected.shape);
     if (!agrees) {
       model_.obstacles.push_back(fmt::format("tensor {} has shape {}, the metadata say {}",
                                              printable(name), shape_text(tensor.shape),
-                                             shape_text(role.shape)));
+                                             shape_text(expected.shape)));
     }
-    if (!tensor.readable) unreadable_[tensor.dtype].push_back(name);
+    if (!tensor.readable) unreadable_[tensor.dtype].insert(name);
     // The norms of a model that cannot be run are still looked at: only those that can be.
-    if (is_norm(role.role) && (!agrees || !tensor.readable)) return;
-    model_.roles.add(role.role, layer, reference(role.role, found->second));
+    if (is_norm_gain(role) && (!agrees || !tensor.readable)) return;
+    TensorRef ref = reference(role, found->second);
+    ref.view = expected.view;
+    if (is_norm_gain(role) && family_.one_plus) ref.stored_offset = 1.0f;
+    model_.roles.add(role, layer, std::move(ref));
   }
 
   TensorRef reference(Role role, int tensor) const {
@@ -152,7 +110,7 @@ class LlamaRoles {
     ref.tensor = tensor;
     const bool is_q = role == Role::q || role == Role::q_bias;
     const bool is_k = role == Role::k || role == Role::k_bias;
-    if (spec.architecture != "llama" || !(is_q || is_k)) return ref;
+    if (!family_.pairs || !(is_q || is_k)) return ref;
     // Un-permuting needs whole heads: with sizes unknown or contradicted, rows stay as stored.
     ref.n_heads = is_q ? spec.n_heads : spec.n_kv_heads;
     ref.head_dim = spec.head_dim;
@@ -164,12 +122,12 @@ class LlamaRoles {
   }
 
   void report() {
-    if (!missing_.empty()) {
-      model_.obstacles.push_back("missing: " + listed(missing_));
-    }
+    const auto all = [](const std::set<std::string>& names) {
+      return listed({names.begin(), names.end()});
+    };
+    if (!missing_.empty()) model_.obstacles.push_back("missing: " + all(missing_));
     for (const auto& [dtype, names] : unreadable_) {
-      model_.obstacles.push_back(
-          fmt::format("{} cannot be decoded here: {}", dtype, listed(names)));
+      model_.obstacles.push_back(fmt::format("{} cannot be decoded here: {}", dtype, all(names)));
     }
     std::vector<std::string> unexpected;
     for (std::size_t i = 0; i < tensors_.size(); ++i) {
@@ -182,11 +140,12 @@ class LlamaRoles {
   }
 
   const std::vector<TensorInfo>& tensors_;
+  const GgufFamily& family_;
   GgufModel& model_;
   std::unordered_map<std::string, int> index_;
   std::vector<bool> is_used_;
-  std::vector<std::string> missing_;
-  std::map<std::string, std::vector<std::string>> unreadable_;  // by dtype
+  std::set<std::string> missing_;                            // several roles may share a tensor
+  std::map<std::string, std::set<std::string>> unreadable_;  // by dtype
 };
 
 }  // namespace
@@ -205,7 +164,9 @@ void note_optional_tensors(const GgufFile& file, ArchSpec& spec) {
   }
 }
 
-void add_llama_roles(const GgufFile& file, GgufModel& model) { LlamaRoles(file, model).fill(); }
+void add_roles(const GgufFile& file, const GgufFamily& family, GgufModel& model) {
+  Roles(file, family, model).fill();
+}
 
 void add_norm_roles(const GgufFile& file, float stored_offset, GgufModel& model) {
   constexpr int kMostLayers = 1024;

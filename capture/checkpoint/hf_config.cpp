@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "capture/checkpoint/family.h"
 #include "capture/checkpoint/hf_rope.h"
 #include "capture/checkpoint/json_keys.h"
 #include "capture/checkpoint/printable.h"
@@ -20,29 +21,6 @@ using Json = nlohmann::json;
 // Bounds of what is believed; heads times head_dim stays an int.
 constexpr int kMostLayers = 1024, kMostHeads = 1 << 14, kLargestHead = 1 << 16;
 constexpr int kLargestSize = 1 << 26;
-
-// Defaults of transformers' configuration classes, for keys that config.json lacks. All four agree
-// on rms_norm_eps 1e-6, rope_theta 10000, silu and an untied head.
-struct Family {
-  const char* model_type;
-  int vocab_size, d_mlp, n_ctx;
-  int bos_id, eos_id;
-  bool qkv_bias, qk_norm;
-};
-constexpr int kDefaultWidth = 4096, kDefaultLayers = 32, kDefaultHeads = 32;  // all four again
-constexpr Family kFamilies[] = {
-    {"llama", 32000, 11008, 2048, 1, 2, false, false},
-    {"mistral", 32000, 14336, 131072, 1, 2, false, false},
-    {"qwen2", 151936, 22016, 32768, -1, -1, true, false},
-    {"qwen3", 151936, 22016, 32768, -1, -1, false, true},
-};
-
-const Family* find_family(const std::string& model_type) {
-  for (const Family& family : kFamilies) {
-    if (model_type == family.model_type) return &family;
-  }
-  return nullptr;
-}
 
 // Whether the family's norms multiply by 1 + w; -1 when that is not known here.
 int norm_offset_of(const std::string& model_type) {
@@ -79,16 +57,18 @@ void parse_sizes(const JsonKeys& keys, const Family* family, HfConfig& out) {
   const bool known = family != nullptr;
   ArchSpec& spec = out.spec;
   spec.n_layers =
-      size_of(keys, {"num_hidden_layers", "n_layer"}, known ? kDefaultLayers : 0, kMostLayers);
+      size_of(keys, {"num_hidden_layers", "n_layer"}, known ? family->n_layers : 0, kMostLayers);
   spec.n_heads =
-      size_of(keys, {"num_attention_heads", "n_head"}, known ? kDefaultHeads : 0, kMostHeads);
+      size_of(keys, {"num_attention_heads", "n_head"}, known ? family->n_heads : 0, kMostHeads);
   // 0: the rows of k_proj and q_proj will say.
   spec.n_kv_heads = size_of(keys, {"num_key_value_heads"}, 0, kMostHeads);
   spec.head_dim = size_of(keys, {"head_dim"}, 0, kLargestHead);
-  spec.d_model = size_of(keys, {"hidden_size", "n_embd"}, known ? kDefaultWidth : 0);
-  spec.d_mlp = size_of(keys, {"intermediate_size", "n_inner"}, known ? family->d_mlp : 0);
+  spec.d_model = size_of(keys, {"hidden_size", "n_embd"}, known ? family->d_model : 0);
+  spec.d_mlp =
+      size_of(keys, {"intermediate_size", "n_inner", "ffn_dim"}, known ? family->d_mlp : 0);
   spec.vocab_size = size_of(keys, {"vocab_size"}, known ? family->vocab_size : 0);
-  spec.n_ctx = size_of(keys, {"max_position_embeddings", "n_positions"}, known ? family->n_ctx : 0);
+  spec.n_ctx = size_of(keys, {"max_position_embeddings", "n_positions", "model_max_length"},
+                       known ? family->n_ctx : 0);
 }
 
 void parse_norms(const JsonKeys& keys, HfConfig& out) {
@@ -101,7 +81,7 @@ void parse_norms(const JsonKeys& keys, HfConfig& out) {
   spec.pre_affine = keys.boolean("pre_affine").value_or(false);
   const int offset = norm_offset_of(spec.architecture);
   spec.norm_offset = std::max(offset, 0);
-  if (offset < 0) {
+  if (offset < 0 && !out.is_known_family) {
     out.warnings.push_back(
         fmt::format("norm gains of the unknown architecture \"{}\" are shown as "
                     "stored; some families add 1",
@@ -109,62 +89,65 @@ void parse_norms(const JsonKeys& keys, HfConfig& out) {
   }
 }
 
-void windows_by_type(const std::vector<std::string>& types, std::optional<std::int64_t> window,
-                     HfConfig& out) {
+// What layer_types, when present, says about each block; the families fill in the rest.
+void parse_layer_types(const JsonKeys& keys, HfConfig& out) {
   ArchSpec& spec = out.spec;
-  if (types.size() != spec.window.size()) {
+  spec.window.assign(static_cast<std::size_t>(spec.n_layers), 0);
+  const auto types = keys.texts("layer_types");
+  if (!types) return;
+  if (types->size() != spec.window.size()) {
     out.obstacles.push_back(fmt::format("layer_types names {} layers, num_hidden_layers is {}",
-                                        types.size(), spec.n_layers));
+                                        types->size(), spec.n_layers));
     return;
   }
-  for (std::size_t layer = 0; layer < types.size(); ++layer) {
-    if (types[layer] == "full_attention") continue;
-    if (types[layer] != "sliding_attention") {
-      out.obstacles.push_back("layer type \"" + printable(types[layer]) + "\" is not supported");
+  out.layer_types = *types;
+  const std::optional<std::int64_t> window = keys.whole("sliding_window", 1, kLargestSize);
+  for (std::size_t layer = 0; layer < types->size(); ++layer) {
+    const std::string& type = (*types)[layer];
+    if (type == "full_attention" || type == out.family->full_type) continue;
+    if (type == "linear_attention" && out.family->has_delta) {
+      spec.mixers.resize(types->size(), Mixer::attention);
+      spec.mixers[layer] = Mixer::delta;
+    } else if (type != "sliding_attention") {
+      out.obstacles.push_back("layer type \"" + printable(type) + "\" is not supported");
       return;
-    }
-    if (!window) {
+    } else if (!window) {
       out.obstacles.push_back("layer_types names sliding layers, sliding_window is absent");
       return;
+    } else {
+      spec.window[layer] = static_cast<int>(*window);
     }
-    spec.window[layer] = static_cast<int>(*window);
   }
 }
 
-// transformers: Mistral windows every layer; Qwen those from max_window_layers on, if
-// use_sliding_window (false when absent); Llama none. layer_types, when present, wins.
-void parse_windows(const JsonKeys& keys, HfConfig& out) {
-  ArchSpec& spec = out.spec;
-  constexpr int kDefaultWindow = 4096, kDefaultMaxWindowLayers = 28;
-  spec.window.assign(static_cast<std::size_t>(spec.n_layers), 0);
-  std::optional<std::int64_t> window = keys.whole("sliding_window", 1, kLargestSize);
-  if (const auto types = keys.texts("layer_types")) {
-    windows_by_type(*types, window, out);
+void parse_activation(const JsonKeys& keys, HfConfig& out) {
+  static constexpr std::pair<const char*, Activation> kKnown[] = {
+      {"silu", Activation::silu},          {"swish", Activation::silu},
+      {"gelu", Activation::gelu},          {"gelu_new", Activation::gelu_tanh},
+      {"relu", Activation::relu},          {"gelu_pytorch_tanh", Activation::gelu_tanh},
+      {"gelu_tanh", Activation::gelu_tanh}};
+  std::string name = out.family->activation;
+  for (const char* key : {"hidden_act", "activation_function", "hidden_activation"})
+    name = keys.text(key).value_or(name);
+  for (const auto& [known, activation] : kKnown) {
+    if (name != known) continue;
+    out.spec.activation = activation;
     return;
   }
-  const bool is_qwen = spec.architecture == "qwen2" || spec.architecture == "qwen3";
-  std::int64_t first = spec.n_layers;
-  if (spec.architecture == "mistral") {
-    first = 0;
-  } else if (is_qwen && keys.boolean("use_sliding_window").value_or(false)) {
-    first = keys.whole("max_window_layers", 0, kLargestSize).value_or(kDefaultMaxWindowLayers);
-  }
-  if (!window && !keys.is_null("sliding_window")) window = kDefaultWindow;
-  for (std::int64_t layer = first; layer < spec.n_layers && window; ++layer)
-    spec.window[static_cast<std::size_t>(layer)] = static_cast<int>(*window);
+  out.obstacles.push_back("activation \"" + printable(name) + "\" is not supported");
 }
 
-void parse_biases(const JsonKeys& keys, const Family& family, HfConfig& out) {
-  ArchSpec& spec = out.spec;
-  spec.qk_norm = family.qk_norm ? QkNorm::per_head : QkNorm::none;
-  spec.qkv_bias = family.qkv_bias;
-  const bool reads_attention_bias = spec.architecture == "llama" || spec.architecture == "qwen3";
-  if (reads_attention_bias && keys.boolean("attention_bias").value_or(false))
-    spec.qkv_bias = spec.o_bias = true;
-  if (spec.architecture == "llama") spec.mlp_bias = keys.boolean("mlp_bias").value_or(false);
-  const std::string activation = keys.text("hidden_act").value_or("silu");
-  if (activation != "silu" && activation != "swish")
-    out.obstacles.push_back("activation \"" + printable(activation) + "\" is not supported");
+// Sizes without which nothing can be held against the tensors.
+bool has_sizes(HfConfig& out) {
+  const ArchSpec& spec = out.spec;
+  const std::pair<const char*, int> needed[] = {{"num_hidden_layers", spec.n_layers},
+                                                {"num_attention_heads", spec.n_heads},
+                                                {"hidden_size", spec.d_model},
+                                                {"vocab_size", spec.vocab_size},
+                                                {"max_position_embeddings", spec.n_ctx}};
+  for (const auto& [key, size] : needed)
+    if (size == 0) out.obstacles.push_back(fmt::format("config.json has no {}", key));
+  return out.obstacles.empty();
 }
 
 void parse_quantization(const JsonKeys& keys, const std::string& where, HfConfig& out) {
@@ -214,6 +197,7 @@ HfConfig parse_hf_config(const std::string& text, const std::string& where) {
   const Json* wrapped = top.object("text_config");
   const Family* family = wrapped != nullptr ? nullptr : find_family(spec.architecture);
   out.is_known_family = family != nullptr;
+  out.family = family;
   if (wrapped != nullptr) {
     out.obstacles.push_back(
         fmt::format("architecture \"{}\" wraps a language model in text_config, "
@@ -233,6 +217,7 @@ HfConfig parse_hf_config(const std::string& text, const std::string& where) {
   parse_norms(keys, out);
   parse_special_ids(keys, family, out);
   out.tied = top.boolean("tie_word_embeddings");
+  if (!out.tied && family != nullptr && family->tied) out.tied = true;
   parse_quantization(top, where, out);
   if (family == nullptr) {
     // No rows will be asked; what `info` shows is the usual reading of absent keys.
@@ -241,9 +226,17 @@ HfConfig parse_hf_config(const std::string& text, const std::string& where) {
     if (spec.head_dim == 0 && spec.n_heads > 0) spec.head_dim = spec.d_model / spec.n_heads;
     return out;
   }
-  parse_windows(keys, out);
-  parse_biases(keys, *family, out);
-  parse_hf_rope(document, where, out);
+  if (!has_sizes(out)) {
+    out.is_known_family = false;
+    return out;
+  }
+  parse_layer_types(keys, out);
+  parse_activation(keys, out);
+  if (family->has_rope)
+    parse_hf_rope(document, where, out);
+  else
+    spec.rope.partial = 0;
+  family->read(keys, out);
   return out;
 }
 

@@ -10,13 +10,17 @@
 
 namespace sinkscope {
 
+struct Family;
+
 // What a Hugging Face config.json says, translated. The tensors have not been asked yet: see
 // assign_hf_roles, which fills in what only they know.
 struct HfConfig {
-  ArchSpec spec;                            // head_dim 0: not said, take it from q_proj's rows
-  bool is_known_family = false;             // the forward pass knows this model_type
-  std::optional<bool> tied;                 // tie_word_embeddings
-  double partial_rotary = 1.0;              // rotary_dim / head_dim
+  ArchSpec spec;                         // head_dim 0: not said, take it from q_proj's rows
+  bool is_known_family = false;          // the forward pass knows this model_type
+  const Family* family = nullptr;        // its tables; null for an unknown one
+  std::optional<bool> tied;              // tie_word_embeddings
+  std::vector<std::string> layer_types;  // as config.json says, or empty
+  int n_extra_layers = 0;                // blocks after the last that only predict further tokens
   bool says_bos = false, says_eos = false;  // the ids stand in config.json itself
   QuantizationHint quantization;
   std::vector<std::string> obstacles, warnings;

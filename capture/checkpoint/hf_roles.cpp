@@ -8,6 +8,7 @@
 #include <map>
 #include <utility>
 
+#include "capture/checkpoint/family.h"
 #include "capture/checkpoint/hf_names.h"
 #include "capture/checkpoint/hf_norms.h"
 #include "capture/checkpoint/printable.h"
@@ -54,11 +55,9 @@ class Assignment {
     infer_heads();
     finish_spec();
     fill_head();
-    fill(Role::ln_final, kNoLayer);
-    if (spec_.pre_affine) fill(Role::ln_final_pre, kNoLayer);
-    const std::vector<Role> roles = layer_roles(spec_);
+    for (const Role role : outer_roles(spec_)) fill(role, kNoLayer);
     for (int layer = 0; layer < n_layers; ++layer) {
-      for (const Role role : roles) fill(role, layer);
+      for (const Role role : layer_roles(spec_, layer)) fill(role, layer);
     }
     grouped_.append_to(config_.obstacles);
     report_unused(n_layers);
@@ -66,28 +65,59 @@ class Assignment {
   }
 
  private:
-  int find(Role role, int layer) const {
-    const std::string name = hf_name(role, layer);
-    const int prefixed = checkpoint_.find("model." + name);
+  const Family& family() const { return *config_.family; }
+
+  static std::string text_of(const TensorName& line, int expert) {
+    std::string name = line.name;
+    if (const auto at = name.find("{}"); at != std::string::npos)
+      name.replace(at, 2,
+                   line.packing == Packing::qkv_each ? std::string(1, "qkv"[expert])
+                                                     : std::to_string(expert));
+    return name;
+  }
+
+  // The tensor of that name, with or without the family's prefix.
+  int find(const TensorName& line, int layer, int expert = 0) const {
+    std::string name = text_of(line, expert);
+    if (layer != kNoLayer) name = fmt::format("{}{}.{}", family().layers, layer, name);
+    const int prefixed = checkpoint_.find(family().prefix + name);
     return prefixed >= 0 ? prefixed : checkpoint_.find(name);
+  }
+
+  // The first of the role's spellings that the files have; null = none.
+  const TensorName* spelling(Role role, int layer) const {
+    for (const TensorName& line : names_of(family(), role))
+      if (find(line, layer) >= 0) return &line;
+    return nullptr;
+  }
+
+  int find(Role role, int layer) const {
+    const TensorName* line = spelling(role, layer);
+    return line == nullptr ? -1 : find(*line, layer);
+  }
+
+  std::optional<LayerName> split(std::string_view name) const {
+    return split_layer_name(name, family().layers);
   }
 
   const TensorInfo& info(int tensor) const {
     return checkpoint_.tensors()[static_cast<std::size_t>(tensor)];
   }
 
-  static bool is_decoder(const LayerName& name) {
-    return name.prefix.empty() || name.prefix == "model.";
+  bool is_decoder(const LayerName& name) const {
+    return name.prefix.empty() || name.prefix == family().prefix;
   }
 
   // The layers that are worth looking at; a disagreement is said once, not tensor by tensor.
   int count_layers() {
     int found = 0;
     for (const TensorInfo& tensor : checkpoint_.tensors()) {
-      const auto split = split_layer_name(tensor.name);
-      if (split && is_decoder(*split)) found = std::max(found, split->layer + 1);
+      const auto name = split(tensor.name);
+      if (name && is_decoder(*name)) found = std::max(found, name->layer + 1);
     }
-    if (found != spec_.n_layers) {
+    const bool only_extra =
+        found > spec_.n_layers && found <= spec_.n_layers + config_.n_extra_layers;
+    if (found != spec_.n_layers && !only_extra) {
       config_.obstacles.push_back(
           fmt::format("config.json says num_hidden_layers {}, the files hold {} layers",
                       spec_.n_layers, found));
@@ -95,8 +125,11 @@ class Assignment {
     return std::min(found, spec_.n_layers);
   }
 
+  // Of a projection that has a tensor to itself.
   std::int64_t rows_of(Role role) const {
-    const int tensor = find(role, 0);
+    const TensorName* line = spelling(role, 0);
+    if (line == nullptr || line->packing != Packing::own) return 0;
+    const int tensor = find(*line, 0);
     return tensor < 0 || info(tensor).shape.size() != 2 ? 0 : info(tensor).shape[0];
   }
 
@@ -132,17 +165,30 @@ class Assignment {
     }
   }
 
-  void finish_spec() {
-    spec_.attention_scale = 1.0 / std::sqrt(static_cast<double>(std::max(spec_.head_dim, 1)));
-    const double rotary = spec_.head_dim * config_.partial_rotary;
-    if (!(rotary >= 2) || rotary > spec_.head_dim || static_cast<int>(rotary) % 2 != 0) {
-      config_.obstacles.push_back(
-          fmt::format("rotary positions over {} of head_dim {} dimensions: expected an even number "
-                      "of at least 2",
-                      rotary, spec_.head_dim));
-    } else {
-      spec_.rope.rotary_dim = static_cast<int>(rotary);
+  void set_rotary_dim(RopeSpec& rope) {
+    if (rope.partial == 0) return;  // none
+    const int head = spec_.latent.kv_rank > 0 ? spec_.latent.rope_dim : spec_.head_dim;
+    const double rotary = head * rope.partial;
+    rope.rotary_dim = static_cast<int>(rotary);
+    const auto half = static_cast<std::size_t>(rope.rotary_dim / 2);
+    if (!(rotary >= 2) || rotary > head || rope.rotary_dim % 2 != 0) {
+      grouped_.add(Role::q, "rotary",
+                   fmt::format("rotary positions over {} of head_dim {} dimensions: expected an "
+                               "even number of at least 2",
+                               rotary, head));
+      rope.rotary_dim = 0;
+    } else if (rope.scaling == RopeScaling::longrope && rope.short_factor.size() != half) {
+      grouped_.add(Role::q, "longrope",
+                   fmt::format("longrope has {} factors for {} frequencies",
+                               rope.short_factor.size(), half));
     }
+  }
+
+  void finish_spec() {
+    if (spec_.attention_scale == 0)
+      spec_.attention_scale = 1.0 / std::sqrt(static_cast<double>(std::max(spec_.head_dim, 1)));
+    set_rotary_dim(spec_.rope);
+    for (RopeSpec& rope : spec_.layer_ropes) set_rotary_dim(rope);
     for (int* id : {&spec_.bos_id, &spec_.eos_id}) {
       if (*id < spec_.vocab_size) continue;
       config_.warnings.push_back(fmt::format("{} {} is outside the vocabulary of {}: not used",
@@ -152,46 +198,77 @@ class Assignment {
     }
   }
 
-  // Takes the tensor for the role if its shape is right.
-  void take(Role role, int layer, int tensor) {
+  // Whether the tensor has the shape that the role's packing demands; said if not.
+  bool fits(Role role, int tensor, const Packed& expected, Packing packing) {
     used_[static_cast<std::size_t>(tensor)] = true;
-    const ExpectedShape expected = expected_shape(role, spec_);
     const TensorInfo& found = info(tensor);
-    if (found.shape != expected.shape) {
+    std::int64_t n_expected = 1;
+    for (const std::int64_t n : expected.shape) n_expected *= n;
+    const bool same = packing == Packing::reshaped || packing == Packing::qkv_each
+                          ? found.n_elements() == n_expected
+                          : found.shape == expected.shape;
+    if (!same) {
       grouped_.add(
           role, "shape",
           fmt::format("tensor {} has shape {}, expected {} ({})", printable(found.name),
                       shape_text(found.shape), shape_text(expected.shape), expected.because));
-      return;
-    }
-    if (!found.readable) {
+    } else if (!found.readable) {
       grouped_.add(
           role, "dtype",
           fmt::format("tensor {}: {}", printable(found.name), checkpoint_.refusal(tensor)));
     }
-    TensorRef ref;
-    ref.tensor = tensor;
-    table_.add(role, layer, ref);
+    return same;
   }
 
-  void miss(Role role, int layer) {
-    const bool has_prefix = checkpoint_.find("model.embed_tokens.weight") >= 0 ||
-                            checkpoint_.find("model.norm.weight") >= 0;
+  // Takes the tensor, or the experts' tensors, for the role if the shapes are right.
+  void take(Role role, int layer, const TensorName& line) {
+    const Packed expected = packed(line.packing, role, spec_, layer);
+    TensorRef ref;
+    ref.tensor = find(line, layer);
+    ref.view = expected.view;
+    if (role == Role::delta_norm) ref.stored_offset = static_cast<float>(spec_.norm_offset);
+    bool all_fit = fits(role, ref.tensor, expected, line.packing);
+    const int n_tensors = line.packing == Packing::expert_each ? spec_.moe.n_experts
+                          : line.packing == Packing::qkv_each  ? 3
+                                                               : 1;
+    for (int expert = 1; expert < n_tensors; ++expert) {
+      const int tensor = find(line, layer, expert);
+      if (tensor < 0) {
+        miss(role, layer, line, expert);
+        return;
+      }
+      all_fit = fits(role, tensor, expected, line.packing) && all_fit;
+      ref.more.push_back(tensor);
+    }
+    if (all_fit) table_.add(role, layer, std::move(ref));
+  }
+
+  void take(Role role, int tensor) {  // the embedding or the head, whichever serves as it
+    if (!fits(role, tensor, packed(Packing::own, role, spec_, kNoLayer), Packing::own)) return;
+    TensorRef ref;
+    ref.tensor = tensor;
+    table_.add(role, kNoLayer, ref);
+  }
+
+  void miss(Role role, int layer, const TensorName& line, int expert = 0) {
+    const std::string prefix = family().prefix;
+    const bool has_prefix =
+        std::any_of(checkpoint_.tensors().begin(), checkpoint_.tensors().end(),
+                    [&](const TensorInfo& tensor) { return tensor.name.starts_with(prefix); });
     const bool prefixed = has_prefix && role != Role::unembed;
-    grouped_.add(
-        role, "missing",
-        fmt::format("missing tensor {}{}: it is not in {} (an incomplete model, or another "
-                    "architecture?)",
-                    prefixed ? "model." : "", hf_name(role, layer), where_));
+    std::string name = text_of(line, expert);
+    if (layer != kNoLayer) name = fmt::format("{}{}.{}", family().layers, layer, name);
+    grouped_.add(role, "missing",
+                 fmt::format("missing tensor {}{}: it is not in {} (an incomplete model, or "
+                             "another architecture?)",
+                             prefixed ? prefix : "", name, where_));
   }
 
   void fill(Role role, int layer) {
-    const int tensor = find(role, layer);
-    if (tensor >= 0) {
-      take(role, layer, tensor);
-    } else {
-      miss(role, layer);
-    }
+    if (const TensorName* line = spelling(role, layer))
+      take(role, layer, *line);
+    else
+      miss(role, layer, names_of(family(), role).front());
   }
 
   void fill_head() {
@@ -203,11 +280,11 @@ class Assignment {
     if (embed >= 0) used_[static_cast<std::size_t>(embed)] = true;
     if (head >= 0) used_[static_cast<std::size_t>(head)] = true;
     if (choice.embed >= 0) {
-      take(Role::embed, kNoLayer, choice.embed);
+      take(Role::embed, choice.embed);
     } else {
-      miss(Role::embed, kNoLayer);
+      miss(Role::embed, kNoLayer, names_of(family(), Role::embed).front());
     }
-    if (choice.unembed >= 0) take(Role::unembed, kNoLayer, choice.unembed);
+    if (choice.unembed >= 0) take(Role::unembed, choice.unembed);
   }
 
   void report_unused(int n_layers) {
@@ -215,8 +292,8 @@ class Assignment {
     for (std::size_t i = 0; i < used_.size(); ++i) {
       const std::string& name = checkpoint_.tensors()[i].name;
       if (used_[i] || is_ignored_name(name) || checkpoint_.is_scale(static_cast<int>(i))) continue;
-      const auto split = split_layer_name(name);
-      const bool said = split && is_decoder(*split) && split->layer >= n_layers;  // count_layers
+      const auto block = split(name);
+      const bool said = block && is_decoder(*block) && block->layer >= n_layers;  // count_layers
       if (is_activation_scale(name)) {
         activation.push_back(name);
       } else if (!said) {

@@ -3,8 +3,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <map>
 #include <nlohmann/json.hpp>
 
+#include "capture/checkpoint/family.h"
 #include "capture/checkpoint/json_keys.h"
 #include "capture/checkpoint/printable.h"
 
@@ -13,10 +16,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr double kDefaultTheta = 10000.0;  // of the whole Llama family in transformers
-
-void require_factor(const JsonKeys& keys, const std::string& kind, HfConfig& out) {
-  RopeSpec& rope = out.spec.rope;
+void require_factor(const JsonKeys& keys, const std::string& kind, RopeSpec& rope, HfConfig& out) {
   const std::optional<double> factor = keys.number("factor");
   if (factor) {
     rope.factor = *factor;
@@ -29,8 +29,22 @@ void require_factor(const JsonKeys& keys, const std::string& kind, HfConfig& out
     out.obstacles.push_back(fmt::format("rope scaling {} with factor {}", kind, rope.factor));
 }
 
-void parse_scaling(const JsonKeys& keys, const std::string& kind, HfConfig& out) {
-  RopeSpec& rope = out.spec.rope;
+// Factors by dimension, one list for short prompts and one for long ones (Phi-3).
+void parse_longrope(const JsonKeys& keys, RopeSpec& rope, HfConfig& out) {
+  rope.scaling = RopeScaling::longrope;
+  rope.short_factor = keys.numbers("short_factor").value_or(std::vector<double>());
+  rope.long_factor = keys.numbers("long_factor").value_or(std::vector<double>());
+  rope.attention_factor = keys.number("attention_factor");
+  const double context = rope.original_context > 0 ? rope.original_context : out.spec.n_ctx;
+  rope.factor = out.spec.n_ctx / context;
+  for (const std::vector<double>* factors : {&rope.short_factor, &rope.long_factor})
+    for (const double factor : *factors)
+      if (!(factor > 0)) out.obstacles.push_back(fmt::format("longrope by {}", factor));
+  if (rope.short_factor.empty() || rope.short_factor.size() != rope.long_factor.size())
+    out.obstacles.push_back("longrope: short_factor and long_factor are not lists of one length");
+}
+
+void parse_scaling(const JsonKeys& keys, const std::string& kind, RopeSpec& rope, HfConfig& out) {
   if (kind == "default") return;
   if (kind == "linear") {
     rope.scaling = RopeScaling::linear;
@@ -50,11 +64,62 @@ void parse_scaling(const JsonKeys& keys, const std::string& kind, HfConfig& out)
     rope.attention_factor = keys.number("attention_factor");
     rope.mscale = keys.number("mscale");
     rope.mscale_all_dim = keys.number("mscale_all_dim");
+  } else if (kind == "longrope" || kind == "su") {
+    parse_longrope(keys, rope, out);
+    return;
   } else {
     out.obstacles.push_back("rope scaling \"" + printable(kind) + "\" is not supported");
     return;
   }
-  require_factor(keys, kind, out);
+  require_factor(keys, kind, rope, out);
+}
+
+// `keys` is rope_scaling, rope_parameters or one layer type of it; `top` the config.
+void parse_one(const JsonKeys& keys, const JsonKeys& top, RopeSpec& rope, HfConfig& out) {
+  rope.theta = keys.number("rope_theta").value_or(rope.theta);
+  rope.partial = keys.number("partial_rotary_factor").value_or(rope.partial);
+  const std::string kind = keys.text("rope_type").value_or(keys.text("type").value_or("default"));
+  // Beside the scaling it says how long the model was trained; on top it wins, as for Phi-3.
+  const char* original = "original_max_position_embeddings";
+  if (kind == "llama3" || kind == "yarn" || kind == "longrope" || kind == "su")
+    rope.original_context = top.number(original).value_or(keys.number(original).value_or(0));
+  parse_scaling(keys, kind, rope, out);
+}
+
+void check(const RopeSpec& rope, HfConfig& out) {
+  if (rope.original_context < 0) {
+    out.obstacles.push_back(
+        fmt::format("original_max_position_embeddings is {}", rope.original_context));
+  }
+  if (!(rope.theta > 0)) out.obstacles.push_back(fmt::format("rope_theta is {}", rope.theta));
+}
+
+// One kind of positions for each layer type (Gemma 3, OLMo 3).
+void parse_by_type(const Json& object, const std::string& where, const JsonKeys& top,
+                   HfConfig& out) {
+  std::map<std::string, RopeSpec> by_type;
+  for (const auto& [name, value] : object.items()) {
+    if (!value.is_object()) continue;
+    RopeSpec& rope = by_type[name] = out.spec.rope;
+    parse_one(JsonKeys(value, where, "rope_parameters." + name + "."), top, rope, out);
+    check(rope, out);
+  }
+  if (out.layer_types.empty()) {
+    out.obstacles.push_back(fmt::format("rope_parameters per layer type ({}) without layer_types",
+                                        printable(by_type.begin()->first)));
+    return;
+  }
+  out.spec.layer_ropes.clear();
+  for (const std::string& type : out.layer_types) {
+    const auto found = by_type.find(type);
+    if (found == by_type.end()) {
+      out.obstacles.push_back("rope_parameters say nothing about " + printable(type));
+      return;
+    }
+    out.spec.layer_ropes.push_back(found->second);
+  }
+  const auto full = by_type.find("full_attention");
+  out.spec.rope = full != by_type.end() ? full->second : out.spec.layer_ropes.front();
 }
 
 }  // namespace
@@ -62,35 +127,25 @@ void parse_scaling(const JsonKeys& keys, const std::string& kind, HfConfig& out)
 void parse_hf_rope(const Json& config, const std::string& where, HfConfig& out) {
   const JsonKeys top(config, where);
   RopeSpec& rope = out.spec.rope;
-  rope.theta = top.number("rope_theta").value_or(kDefaultTheta);
-  out.partial_rotary = top.number("partial_rotary_factor").value_or(1.0);
+  rope.theta = out.family->rope_theta;
+  rope.partial = out.family->rotary_part;
+  for (const char* name : {"rotary_emb_base", "rope_theta"})
+    rope.theta = top.number(name).value_or(rope.theta);
+  for (const char* name : {"rotary_pct", "partial_rotary_factor"})
+    rope.partial = top.number(name).value_or(rope.partial);
 
   const bool is_new = top.object("rope_parameters") != nullptr;
   const char* key = is_new ? "rope_parameters" : "rope_scaling";
   if (const Json* object = top.object(key)) {
-    for (const auto& [name, value] : object->items()) {
-      if (!value.is_object()) continue;
-      out.obstacles.push_back(
-          fmt::format("{}: one kind of rotary positions per layer type ({}) is "
-                      "not supported",
-                      key, printable(name)));
+    const bool by_type = std::any_of(object->begin(), object->end(),
+                                     [](const Json& value) { return value.is_object(); });
+    if (by_type) {
+      parse_by_type(*object, where, top, out);
       return;
     }
-    const JsonKeys keys(*object, where, std::string(key) + ".");
-    rope.theta = keys.number("rope_theta").value_or(rope.theta);
-    out.partial_rotary = keys.number("partial_rotary_factor").value_or(out.partial_rotary);
-    const std::string kind = keys.text("rope_type").value_or(keys.text("type").value_or("default"));
-    // Beside the scaling it says how long the model was trained; on top it wins, as for Phi-3.
-    const char* original = "original_max_position_embeddings";
-    if (kind == "llama3" || kind == "yarn")
-      rope.original_context = top.number(original).value_or(keys.number(original).value_or(0));
-    parse_scaling(keys, kind, out);
+    parse_one(JsonKeys(*object, where, std::string(key) + "."), top, rope, out);
   }
-  if (rope.original_context < 0) {
-    out.obstacles.push_back(
-        fmt::format("original_max_position_embeddings is {}", rope.original_context));
-  }
-  if (!(rope.theta > 0)) out.obstacles.push_back(fmt::format("rope_theta is {}", rope.theta));
+  check(rope, out);
 }
 
 }  // namespace sinkscope

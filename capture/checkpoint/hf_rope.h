@@ -8,10 +8,9 @@
 
 namespace sinkscope {
 
-// Rotary positions out of config.json (`config`): rope_parameters (transformers 5), else rope_theta
-// and rope_scaling (4), where "type" is the old spelling of "rope_type". Fills config's spec.rope
-// and partial_rotary; a kind that is not known, or one without its factor, is an obstacle.
-// rotary_dim stays 0: it follows from head_dim.
+// Reads rope_theta and rope_scaling (transformers 4) or rope_parameters (5, also one kind for each
+// layer type) into out.spec; kinds that are not known and impossible values become obstacles.
+// Needs out.family and out.layer_types. `where` names the file in messages.
 void parse_hf_rope(const nlohmann::json& config, const std::string& where, HfConfig& out);
 
 }  // namespace sinkscope

@@ -84,6 +84,18 @@ std::optional<std::vector<std::string>> JsonKeys::texts(const std::string& key) 
   return all;
 }
 
+std::optional<std::vector<double>> JsonKeys::numbers(const std::string& key) const {
+  const nlohmann::json* found = value(key);
+  if (found == nullptr) return std::nullopt;
+  if (!found->is_array()) refuse(key, "a list of numbers");
+  std::vector<double> all;
+  for (const nlohmann::json& item : *found) {
+    if (!item.is_number() || !std::isfinite(item.get<double>())) refuse(key, "a list of numbers");
+    all.push_back(item.get<double>());
+  }
+  return all;
+}
+
 const nlohmann::json* JsonKeys::object(const std::string& key) const {
   const nlohmann::json* found = value(key);
   if (found != nullptr && !found->is_object()) refuse(key, "an object");

@@ -27,6 +27,7 @@ class JsonKeys {
   std::optional<bool> boolean(const std::string& key) const;
   std::optional<std::string> text(const std::string& key) const;
   std::optional<std::vector<std::string>> texts(const std::string& key) const;
+  std::optional<std::vector<double>> numbers(const std::string& key) const;  // finite
   // A number, or the first of a list of them.
   std::optional<std::int64_t> first_whole(const std::string& key, std::int64_t lowest,
                                           std::int64_t highest) const;

@@ -57,6 +57,9 @@ class ModelFiles {
   virtual void read_rows(Role role, int layer, std::int64_t begin, std::int64_t end,
                          float* out) const = 0;
 
+  // Stored bytes that the rows handed out so far take in the files (without scales of codes).
+  virtual std::int64_t bytes_read() const { return 0; }
+
   // A whole vector (bias, norm weight as stored).
   std::vector<float> read_vector(Role role, int layer) const;
 

@@ -25,6 +25,10 @@ void append(const ModelFiles& model, Role role, int layer, NamedNorms& norms,
     facts.gain.insert(facts.gain.end(), gain.effective.begin(), gain.effective.end());
     facts.gain_raw.insert(facts.gain_raw.end(), gain.raw.begin(), gain.raw.end());
     norms.tensors.push_back(tensor);
+    if (model.spec().norm_bias && model.has(bias_of(role), layer)) {
+      const std::vector<float> bias = model.read_vector(bias_of(role), layer);
+      facts.bias.insert(facts.bias.end(), bias.begin(), bias.end());
+    }
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::unsupported) throw;
     unread.emplace_back(error.what());
@@ -43,10 +47,16 @@ void append_pre_gains(const ModelFiles& model, Role role, NormFacts& facts) {
 }  // namespace
 
 ModelNorms read_norms(const ModelFiles& model) {
-  static constexpr std::pair<Role, const char*> kRoles[] = {
-      {Role::ln1, "ln1"},           {Role::ln2, "ln2"},       {Role::ln1_post, "ln1_post"},
-      {Role::ln2_post, "ln2_post"}, {Role::q_norm, "q_norm"}, {Role::k_norm, "k_norm"},
-      {Role::ln_final, "ln_final"}};
+  static constexpr std::pair<Role, const char*> kRoles[] = {{Role::ln1, "ln1"},
+                                                            {Role::ln2, "ln2"},
+                                                            {Role::ln1_post, "ln1_post"},
+                                                            {Role::ln2_post, "ln2_post"},
+                                                            {Role::q_norm, "q_norm"},
+                                                            {Role::k_norm, "k_norm"},
+                                                            {Role::ln_final, "ln_final"},
+                                                            {Role::q_a_norm, "q_latent"},
+                                                            {Role::kv_a_norm, "kv_latent"},
+                                                            {Role::delta_norm, "linear_out"}};
   static constexpr std::pair<Role, Role> kPreRoles[] = {
       {Role::ln1, Role::ln1_pre}, {Role::ln2, Role::ln2_pre}, {Role::ln_final, Role::ln_final_pre}};
   const ArchSpec& spec = model.spec();
@@ -55,8 +65,8 @@ ModelNorms read_norms(const ModelFiles& model) {
     NamedNorms norms;
     norms.facts.role = name;
     norms.facts.kind = spec.norm_kind == NormKind::rms ? "rms" : "layer_norm";
-    norms.facts.eps = spec.norm_eps;
-    norms.facts.offset = spec.norm_offset;
+    norms.facts.eps = norm_eps(spec, role);
+    norms.facts.offset = role == Role::delta_norm ? 0 : spec.norm_offset;
     const bool is_final = role == Role::ln_final;
     for (int layer = is_final ? kNoLayer : 0; layer < (is_final ? 0 : spec.n_layers); ++layer)
       if (model.has(role, layer)) append(model, role, layer, norms, result.unread);

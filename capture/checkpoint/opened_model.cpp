@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "core/error.h"
 
@@ -67,13 +68,20 @@ void OpenedModel::read_rows(Role role, int layer, std::int64_t begin, std::int64
   const TensorInfo& tensor = info(role, layer);
   const bool is_vector = tensor.shape.size() < 2;
   const std::int64_t n = is_vector ? tensor.row_size() : tensor.n_rows();
-  if (begin < 0 || begin > end || end > tensor.n_rows()) {
+  const std::int64_t n_rows = view_rows(from, tensor);
+  if (begin < 0 || begin > end || end > n_rows) {
     throw Error(ErrorKind::invalid_argument,
                 fmt::format("{}: rows [{}, {}) of the {} rows of {}", parts_.path, begin, end,
-                            tensor.n_rows(), place(role, layer)));
+                            n_rows, place(role, layer)));
   }
-  if (from.order == RowOrder::as_stored || begin == end) {
-    checkpoint().read_rows(from.tensor, begin, end, out);
+  if (begin == end) return;
+  const double bytes_per_value =
+      static_cast<double>(tensor.n_bytes) /
+      static_cast<double>(std::max<std::int64_t>(tensor.n_elements(), 1));
+  bytes_read_ +=
+      std::llround(static_cast<double>((end - begin) * view_cols(from, tensor)) * bytes_per_value);
+  if (from.order == RowOrder::as_stored) {
+    read_view(checkpoint(), from, begin, end, out);
     return;
   }
   if (from.head_dim < 1 || n % from.head_dim != 0) {

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "capture/checkpoint/model_files.h"
+#include "capture/checkpoint/read_view.h"
 #include "capture/checkpoint/role_table.h"
 
 namespace sinkscope {
@@ -38,11 +40,16 @@ class OpenedModel final : public ModelFiles {
   bool has(Role role, int layer) const override {
     return parts_.roles.find(role, layer) != nullptr;
   }
-  std::int64_t rows(Role role, int layer) const override { return info(role, layer).n_rows(); }
-  std::int64_t cols(Role role, int layer) const override { return info(role, layer).row_size(); }
+  std::int64_t rows(Role role, int layer) const override {
+    return view_rows(ref(role, layer), info(role, layer));
+  }
+  std::int64_t cols(Role role, int layer) const override {
+    return view_cols(ref(role, layer), info(role, layer));
+  }
   std::string tensor_name(Role role, int layer) const override { return info(role, layer).name; }
   void read_rows(Role role, int layer, std::int64_t begin, std::int64_t end,
                  float* out) const override;
+  std::int64_t bytes_read() const override { return bytes_read_; }
 
  protected:
   float stored_offset(Role role, int layer) const override {
@@ -54,6 +61,7 @@ class OpenedModel final : public ModelFiles {
   const TensorInfo& info(Role role, int layer) const;
 
   ModelParts parts_;
+  mutable std::atomic<std::int64_t> bytes_read_ = 0;
 };
 
 }  // namespace sinkscope

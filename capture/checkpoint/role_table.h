@@ -3,6 +3,7 @@
 
 #include <map>
 #include <utility>
+#include <vector>
 
 #include "capture/checkpoint/arch_spec.h"
 
@@ -16,6 +17,27 @@ enum class RowOrder {
                 // s*rotary_dim/2
 };
 
+// The part of a stored tensor that plays a role, where several share one: fused projections,
+// gates beside queries, experts in a stack. Line i of the role is stored line
+//   begin + i / block * stride + i % block.
+struct TensorView {
+  enum class Lines {
+    all,         // the tensor as it is
+    rows,        // lines are stored rows
+    columns,     // lines are stored columns of each row (a vector has one row)
+    transposed,  // stored columns become rows: the file holds [in, out], or a stack of such
+  };
+  Lines lines = Lines::all;
+  std::int64_t begin = 0, block = 1, stride = 1;
+  // Rows and columns that the role sees; 0 = those of the tensor. In `transposed` stacks every
+  // matrix has rows / matrices of the rows and `cols` stored rows.
+  std::int64_t rows = 0, cols = 0, matrices = 1;
+
+  std::int64_t stored(std::int64_t line) const {
+    return begin + line / block * stride + line % block;
+  }
+};
+
 // Which tensor plays a role, and what was done to it on the way into the file.
 struct TensorRef {
   int tensor = -1;  // index into Checkpoint::tensors()
@@ -27,6 +49,9 @@ struct TensorRef {
   // stored numbers. effective gain = stored + (norm_offset - stored_offset). Llama: 0 and 0;
   // a (1+w) family from Hugging Face: norm_offset 1, stored_offset 0; its GGUF: 1 and 1.
   float stored_offset = 0.0f;
+  TensorView view;
+  // More tensors of the same shape, whose rows follow those of the first: one tensor an expert.
+  std::vector<int> more;
 };
 
 // Roles filled by tensors. At most one tensor a (role, layer); the same tensor may fill two roles
@@ -34,7 +59,7 @@ struct TensorRef {
 class RoleTable {
  public:
   // Replaces what was there.
-  void add(Role role, int layer, TensorRef ref) { refs_[{role, layer}] = ref; }
+  void add(Role role, int layer, TensorRef ref) { refs_[{role, layer}] = std::move(ref); }
 
   // Null when the role is not filled. Valid until the next add.
   const TensorRef* find(Role role, int layer) const {

@@ -26,6 +26,7 @@ std::unique_ptr<SafetensorsCheckpoint> SafetensorsCheckpoint::open(
     const std::vector<std::string>& files, const QuantizationHint& hint) {
   auto checkpoint = std::make_unique<SafetensorsCheckpoint>();
   for (const std::string& file : files) checkpoint->add_shard(file);
+  checkpoint->join_mxfp4();
   checkpoint->match_scales(hint);
   return checkpoint;
 }
@@ -67,6 +68,34 @@ std::string SafetensorsCheckpoint::match_scale(int index, int scale,
   return "";
 }
 
+// GPT-OSS: `X_blocks` U8 [..., n, 16] and `X_scales` U8 [..., n] are a matrix of rows of 32·n
+// values, E2M1 codes with the low nibble first times 2^(scale − 127).
+void SafetensorsCheckpoint::join_mxfp4() {
+  constexpr std::int64_t kBytes = 16;
+  for (int index = 0; index < static_cast<int>(tensors_.size()); ++index) {
+    TensorInfo& info = tensors_[at(index)];
+    if (info.dtype != "U8" || !info.name.ends_with("_blocks") || info.shape.size() < 3) continue;
+    const int scale = find(info.name.substr(0, info.name.size() - 6) + "scales");
+    if (scale < 0 || tensors_[at(scale)].dtype != "U8" || info.shape.back() != kBytes) continue;
+    std::vector<std::int64_t> factors = info.shape;
+    factors.pop_back();
+    if (tensors_[at(scale)].shape != factors) continue;
+    info.shape = factors;
+    info.shape.back() *= 2 * kBytes;
+    info.dtype = "MXFP4";
+    stored_[at(index)].dtype = find_safetensors_dtype("F4");
+    tensors_[at(scale)].dtype = "F8_E8M0";
+    stored_[at(scale)].dtype = find_safetensors_dtype("F8_E8M0");
+    stored_[at(scale)].is_scale = true;
+    const auto fit = fit_scale(info, tensors_[at(scale)], {1, 2 * kBytes});
+    if (const auto* layout = std::get_if<BlockScale>(&fit))
+      stored_[at(index)].scale = Scale{scale, *layout};
+    else
+      stored_[at(index)].refusal = std::get<std::string>(fit);
+    info.readable = stored_[at(index)].refusal.empty();
+  }
+}
+
 void SafetensorsCheckpoint::match_scales(const QuantizationHint& hint) {
   std::vector<int> without;
   bool any = false;
@@ -74,7 +103,7 @@ void SafetensorsCheckpoint::match_scales(const QuantizationHint& hint) {
   for (int index = 0; index < static_cast<int>(tensors_.size()); ++index) {
     Stored& stored = stored_[at(index)];
     TensorInfo& info = tensors_[at(index)];
-    if (!stored.dtype->is_code || !info.readable) continue;
+    if (!stored.dtype->is_code || !info.readable || stored.scale || stored.is_scale) continue;
     const int blocks = find(info.name + "_scale_inv");
     const int scale = blocks >= 0 ? blocks : find(info.name + "_scale");
     if (scale < 0) {

@@ -51,6 +51,7 @@ class SafetensorsCheckpoint final : public Checkpoint {
   };
 
   void add_shard(const std::string& path);
+  void join_mxfp4();
   void match_scales(const QuantizationHint& hint);
   std::string match_scale(int index, int scale, const std::vector<std::int64_t>& block);
   const Stored& stored(int index) const;

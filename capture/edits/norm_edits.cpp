@@ -51,8 +51,9 @@ double distance(const std::vector<at::Tensor>& inputs, double alpha, double eps)
 
 }  // namespace
 
-at::Tensor replaced_norm(const NormReplacement& by, const at::Tensor& given, const at::Tensor& gain,
-                         double eps) {
+at::Tensor replaced_norm(const NormReplacement& by, const at::Tensor& given, const Norm& own) {
+  const at::Tensor& gain = own.gain;
+  const double eps = own.eps;
   const at::Tensor x = given.to(at::kFloat);
   at::Tensor y;
   switch (by.with) {
@@ -60,6 +61,7 @@ at::Tensor replaced_norm(const NormReplacement& by, const at::Tensor& given, con
       return given;
     case With::layernorm:
       y = layer_norm(x, gain, eps);
+      if (own.bias.defined()) y = y + own.bias;
       break;
     case With::rmsnorm:
       y = rms_norm(x, gain, eps);

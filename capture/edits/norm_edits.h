@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "capture/model/norm.h"
 #include "core/what_if/edit.h"
 
 namespace sinkscope {
@@ -20,8 +21,7 @@ struct NormReplacement {
 };
 
 // x [1, T, D] -> the replacement's output, in x's type.
-at::Tensor replaced_norm(const NormReplacement& by, const at::Tensor& x, const at::Tensor& gain,
-                         double eps);
+at::Tensor replaced_norm(const NormReplacement& by, const at::Tensor& x, const Norm& own);
 
 // The α that makes γ ⊙ tanh(αx) nearest to the norm's own output γ ⊙ x / rms(x) in least squares
 // over these inputs (γ left out of the distance), by golden section.

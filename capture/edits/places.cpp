@@ -39,31 +39,39 @@ bool names_norm(const NameList& names, Role role, int layer) {
   });
 }
 
-void check_sites(const char* edit, const NameList& names, int n_layers) {
+bool has_norm(const ArchSpec& spec, Role role) {
+  return role == Role::ln1 ? spec.has_ln1 : role == Role::ln2 ? spec.has_ln2 : true;
+}
+
+void check_sites(const char* edit, const NameList& names, const ArchSpec& spec) {
+  const int n_layers = spec.n_layers;
   for (const std::string& name : names) {
     bool exists = false;
     for (int layer = 0; layer < n_layers && !exists; ++layer)
       for (Site site : {Site::resid_pre, Site::resid_mid, Site::resid_post})
-        exists = exists || names_site({name}, site, layer);
+        exists = exists || (has_site(spec, site, layer) && names_site({name}, site, layer));
     if (!exists)
       refuse(
           fmt::format("{}: no residual site '{}' in this model of {} blocks; expected "
-                      "hook_resid_pre, hook_resid_mid, hook_resid_post, with or without "
-                      "blocks.N.",
-                      edit, name, n_layers));
+                      "hook_resid_pre, {}hook_resid_post, with or without blocks.N.",
+                      edit, name, n_layers, spec.parallel ? "" : "hook_resid_mid, "));
   }
 }
 
-void check_norms(const char* edit, const NameList& names, int n_layers) {
+void check_norms(const char* edit, const NameList& names, const ArchSpec& spec) {
+  const int n_layers = spec.n_layers;
+  const std::string block_norms =
+      std::string(spec.has_ln1 ? "ln1, " : "") + (spec.has_ln2 ? "ln2, " : "");
   for (const std::string& name : names) {
     bool exists = names_norm({name}, Role::ln_final, kNoLayer);
     for (int layer = 0; layer < n_layers && !exists; ++layer)
-      exists = names_norm({name}, Role::ln1, layer) || names_norm({name}, Role::ln2, layer);
+      exists = (spec.has_ln1 && names_norm({name}, Role::ln1, layer)) ||
+               (spec.has_ln2 && names_norm({name}, Role::ln2, layer));
     if (!exists)
       refuse(
-          fmt::format("{}: no norm '{}' in this model of {} blocks; expected ln1, ln2, "
-                      "ln_final, with or without blocks.N.",
-                      edit, name, n_layers));
+          fmt::format("{}: no norm '{}' in this model of {} blocks; expected {}ln_final, with or "
+                      "without blocks.N.",
+                      edit, name, n_layers, block_norms));
   }
 }
 

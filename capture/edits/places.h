@@ -33,9 +33,12 @@ bool is_at_state(const E& edit, Site site, int layer) {
          names_site(edit.sites, Site::resid_pre, layer + 1);
 }
 
-// Throw Error{invalid_argument} for a name that no place of a model of n_layers blocks has; `edit`
-// is named in the message.
-void check_sites(const char* edit, const NameList& names, int n_layers);
-void check_norms(const char* edit, const NameList& names, int n_layers);
+// Whether the model has a norm of this role: ln1, ln2 or ln_final.
+bool has_norm(const ArchSpec& spec, Role role);
+
+// Throw Error{invalid_argument} for a name that no place of the model has; `edit` is named in the
+// message.
+void check_sites(const char* edit, const NameList& names, const ArchSpec& spec);
+void check_norms(const char* edit, const NameList& names, const ArchSpec& spec);
 
 }  // namespace sinkscope

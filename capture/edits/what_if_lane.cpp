@@ -19,18 +19,17 @@ at::Tensor WhatIfLane::on_residual(Site site, int layer, const at::Tensor& x) {
   return state;
 }
 
-at::Tensor WhatIfLane::on_norm(Role role, int layer, const at::Tensor& x, const at::Tensor& gain,
-                               double eps) {
+NormOutput WhatIfLane::on_norm(Role role, int layer, const at::Tensor& x, const Norm& own) {
   const Place place{role, Site::resid_pre, layer};
   at::Tensor seen = x;
   for_probes(place, [&](std::size_t i, const NormProbe& probe, const ProbeTarget& target) {
     seen = probed_input(probe, target, seen, mean_of(i, place));
   });
-  at::Tensor y = norm(place, seen, gain, eps);
+  NormOutput out = norm(place, seen, own);
   for_probes(place, [&](std::size_t i, const NormProbe& probe, const ProbeTarget& target) {
-    y = probed_output(probe, target, x, y, eps, mean_of(i, place));
+    out.y = probed_output(probe, target, x, out.y, own.eps, mean_of(i, place));
   });
-  return y;
+  return out;
 }
 
 const AttentionEdit* WhatIfLane::on_attention(int layer) {
@@ -65,31 +64,31 @@ at::Tensor WhatIfLane::on_z(int layer, const at::Tensor& z, const at::Tensor& n1
   return out;
 }
 
-at::Tensor WhatIfLane::on_gate(int layer, const at::Tensor& gate, const at::Tensor& up) {
+at::Tensor WhatIfLane::on_gate(int layer, const at::Tensor& gate, const at::Tensor& up,
+                               Activation own) {
+  const auto times_up = [&](at::Tensor act) { return up.defined() ? act.mul_(up) : act; };
   for (auto edit = parts_.what_if.rbegin(); edit != parts_.what_if.rend(); ++edit) {
     const auto* swap = std::get_if<MlpActivation>(&*edit);
     if (swap == nullptr || !swap->layers.contains(layer)) continue;
     switch (swap->kind) {
       case MlpActivation::Kind::silu:
-        break;
+        return gated_unit(Activation::silu, gate, up);
       case MlpActivation::Kind::sigmoid:
-        return gate.sigmoid().mul_(up);
+        return times_up(gate.sigmoid());
       case MlpActivation::Kind::gelu:
-        return at::gelu(gate).mul_(up);
+        return times_up(at::gelu(gate));
       case MlpActivation::Kind::relu:
-        return at::relu(gate).mul_(up);
+        return times_up(at::relu(gate));
     }
-    break;
   }
-  return silu_times(gate, up);
+  return gated_unit(own, gate, up);
 }
 
-at::Tensor WhatIfLane::norm(const Place& place, const at::Tensor& x, const at::Tensor& gain,
-                            double eps) const {
+NormOutput WhatIfLane::norm(const Place& place, const at::Tensor& x, const Norm& own) const {
   for (std::size_t i = parts_.what_if.size(); i-- > 0;)
     if (const auto by = parts_.replacements.find({i, place}); by != parts_.replacements.end())
-      return replaced_norm(by->second, x, gain, eps);
-  return rms_norm(x, gain, eps);
+      return {replaced_norm(by->second, x, own), {}};
+  return apply_norm(own, x);
 }
 
 at::Tensor WhatIfLane::mean_of(std::size_t i, const Place& place) const {

@@ -13,18 +13,17 @@ class WhatIfLane final : public Interventions {
 
   at::Tensor on_residual(Site site, int layer, const at::Tensor& x) override;
 
-  at::Tensor on_norm(Role role, int layer, const at::Tensor& x, const at::Tensor& gain,
-                     double eps) override;
+  NormOutput on_norm(Role role, int layer, const at::Tensor& x, const Norm& norm) override;
 
   const AttentionEdit* on_attention(int layer) override;
 
   at::Tensor on_z(int layer, const at::Tensor& z, const at::Tensor& n1) override;
 
-  at::Tensor on_gate(int layer, const at::Tensor& gate, const at::Tensor& up) override;
+  at::Tensor on_gate(int layer, const at::Tensor& gate, const at::Tensor& up,
+                     Activation own) override;
 
   // Of the norm as it stands in this what-if, without probes.
-  at::Tensor norm(const Place& place, const at::Tensor& x, const at::Tensor& gain,
-                  double eps) const;
+  NormOutput norm(const Place& place, const at::Tensor& x, const Norm& norm) const;
 
  private:
   at::Tensor mean_of(std::size_t i, const Place& place) const;

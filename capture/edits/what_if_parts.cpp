@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <optional>
 
 #include "capture/edits/edit_weights.h"
@@ -33,7 +34,7 @@ bool WhatIfParts::takes_effect(const E& edit) const {
   if constexpr (requires { edit.sites; }) {
     bool any = is_at_state(edit, Site::resid_pre, 0);
     for (int layer = 0; layer < spec.n_layers; ++layer)
-      any = any || is_at_state(edit, Site::resid_mid, layer) ||
+      any = any || (!spec.parallel && is_at_state(edit, Site::resid_mid, layer)) ||
             is_at_state(edit, Site::resid_post, layer);
     return any;
   } else if constexpr (requires { edit.norms; }) {
@@ -42,6 +43,11 @@ bool WhatIfParts::takes_effect(const E& edit) const {
       any = any || at_norm(edit.norms, edit.layers, Role::ln1, layer) ||
             at_norm(edit.norms, edit.layers, Role::ln2, layer);
     return any;
+  }
+  if constexpr (requires { edit.heads; }) {
+    const std::vector<int> blocks = spec.attention_layers();
+    return std::any_of(blocks.begin(), blocks.end(),
+                       [&](int layer) { return edit.layers.contains(layer); });
   }
   return true;
 }
@@ -63,14 +69,27 @@ void WhatIfParts::check(std::size_t i) {
         layers_of(e.layers);
         if constexpr (requires { e.heads; }) heads_of(e.heads);
         if constexpr (requires { e.dims; }) dims_of(e.dims);
-        if constexpr (requires { e.sites; }) check_sites(name, e.sites, spec.n_layers);
-        if constexpr (requires { e.norms; }) check_norms(name, e.norms, spec.n_layers);
+        if constexpr (requires { e.sites; }) check_sites(name, e.sites, spec);
+        if constexpr (requires { e.norms; }) check_norms(name, e.norms, spec);
         if (!takes_effect(e))
-          refuse(fmt::format("{}: its names and layers have no place in common", name));
+          refuse(fmt::format("{}: its names and layers have no place in common{}", name,
+                             spec.mixers.empty() ? "" : " with what this model has there"));
+        if constexpr (std::is_same_v<E, MlpActivation>) {
+          if (spec.moe.clamp > 0)
+            throw Error(ErrorKind::unsupported,
+                        "mlp.activation: this model's experts have a gated unit of their own, no "
+                        "activation to replace");
+        }
+        if constexpr (std::is_same_v<E, NormProbe>) {
+          if (spec.norm_kind == NormKind::layer_norm && e.mode == ProbeMode::denominator)
+            throw Error(ErrorKind::unsupported,
+                        "norm.probe: the mode \"denominator\" is defined for RMS norms, this "
+                        "model has LayerNorm");
+        }
         if constexpr (std::is_same_v<E, NormReplace>) add_replacement(i, e);
         if constexpr (std::is_same_v<E, AttentionGate>) add_gate(i, e);
         if constexpr (std::is_same_v<E, AttentionNormalizer>) {
-          if (e.from_checkpoint)
+          if (e.from_checkpoint && spec.sinks.empty())
             throw Error(ErrorKind::unsupported,
                         "attention.normalizer: this checkpoint holds no sink logits (\"b\": "
                         "\"checkpoint\")");
@@ -125,16 +144,21 @@ void WhatIfParts::add_attention() {
         refuse(fmt::format("attention.normalizer: \"b\": expected {} numbers, one a head, found {}",
                            heads.size(), swap->sink_logits.size()));
       for (std::size_t h = 0; h < heads.size(); ++h) {
-        Normalizer& normalizer = edit.normalizers[static_cast<std::size_t>(heads[h])];
+        std::optional<Normalizer>& normalizer =
+            edit.normalizers[static_cast<std::size_t>(heads[h])];
+        if (swap->from_checkpoint) {
+          normalizer.reset();
+          continue;
+        }
         normalizer = swap->normalizer;
-        if (!swap->sink_logits.empty()) normalizer.sink_logit = swap->sink_logits[h];
+        if (!swap->sink_logits.empty()) normalizer->sink_logit = swap->sink_logits[h];
       }
     }
   }
 }
 
 void WhatIfParts::add_gate(std::size_t i, const AttentionGate& edit) {
-  const std::int64_t H = spec.n_heads, d = spec.head_dim;
+  const std::int64_t H = spec.n_heads, d = spec.d_value();
   std::optional<EditWeights> file;
   if (!edit.weights.empty()) file.emplace(edit.weights, device);
   for (int layer : edit.layers.within(spec.n_layers, "layers")) {

@@ -40,7 +40,7 @@ struct WhatIfParts {
     // Blocks are chosen by layers; the final norm belongs to no block, so a choice leaves it out.
     const bool in_layers =
         layer == kNoLayer ? layers.is_all() || !names.empty() : layers.contains(layer);
-    return in_layers && names_norm(names, role, layer);
+    return in_layers && has_norm(spec, role) && names_norm(names, role, layer);
   }
   // Checks every edit and reads its weights; errors as WhatIfPass says.
   void prepare();

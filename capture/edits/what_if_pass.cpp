@@ -41,12 +41,12 @@ void WhatIfPass::check_tokens() const {
 }
 
 void WhatIfPass::prepare_norm(Role role, int layer, const std::vector<at::Tensor>& inputs,
-                              const at::Tensor& gain, double eps) {
+                              const Norm& norm) {
   const Place place{role, Site::resid_pre, layer};
   for (std::size_t i = 0; i < parts_->what_if.size(); ++i) {
     if (const auto by = parts_->replacements.find({i, place}); by != parts_->replacements.end()) {
       if (by->second.with == NormReplace::With::dyt)
-        by->second.dyt_alpha = fit_dyt_alpha(inputs, eps);
+        by->second.dyt_alpha = fit_dyt_alpha(inputs, norm.eps);
     }
     const auto* probe = std::get_if<NormProbe>(&parts_->what_if[i]);
     if (probe == nullptr || !parts_->at_norm(probe->norms, probe->layers, role, layer)) continue;
@@ -59,9 +59,8 @@ void WhatIfPass::prepare_norm(Role role, int layer, const std::vector<at::Tensor
     for (std::size_t lane = 0; lane < inputs.size(); ++lane) {
       const at::Tensor rows = parts_->mask(probe->tokens, parts_->token_ids[lane]);
       const at::Tensor values =
-          of_output
-              ? WhatIfLane(*parts_, parts_->token_ids[lane]).norm(place, inputs[lane], gain, eps)
-              : inputs[lane];
+          of_output ? WhatIfLane(*parts_, parts_->token_ids[lane]).norm(place, inputs[lane], norm).y
+                    : inputs[lane];
       sum += values[0].index_select(-1, dims).to(at::kDouble).mul(rows.unsqueeze(-1)).sum(0);
       n += rows.sum().item<double>();
     }

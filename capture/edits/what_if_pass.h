@@ -34,8 +34,7 @@ class WhatIfPass {
   void check_tokens() const;
 
   // The inputs of a norm in all lanes, in the order in which the lanes were made; each [1, T, D].
-  void prepare_norm(Role role, int layer, const std::vector<at::Tensor>& inputs,
-                    const at::Tensor& gain, double eps);
+  void prepare_norm(Role role, int layer, const std::vector<at::Tensor>& inputs, const Norm& norm);
   // The same for a residual state, before it is edited.
   void prepare_residual(Site site, int layer, const std::vector<at::Tensor>& states);
 

@@ -37,21 +37,27 @@ class MapSink {
   virtual void end_tile(int key_end, int window) = 0;
 };
 
-// One causal attention: q [T, H, d] and k, v [T, G, d], float32 on the CPU or any type on a device,
-// last dimension contiguous. scores = q·k·scale; key j visible to i iff i − window < j ≤ i
-// (window 0: all j ≤ i); query head h uses kv head h / (H/G).
+// One causal attention: q [T, H, d], k [T, G, d] and v [T, G, d_v], float32 on the CPU or any type
+// on a device, last dimension contiguous. scores = q·k·scale, capped: c·tanh(s/c); key j visible to
+// i iff i − window < j ≤ i (window 0: all j ≤ i); query head h uses kv head h / (H/G). With a sink
+// logit b, p_ij = e^s_ij / (e^b + Σ_k e^s_ik), and the null route takes e^b / (…).
 struct AttentionCall {
   at::Tensor q, k, v;
   double scale = 1;
   int window = 0;
-  const AttentionEdit* edit = nullptr;  // null: softmax over all visible keys
+  const AttentionEdit* edit = nullptr;  // null: attention as the model has it
+  double cap = 0;                       // 0 = none
+  at::Tensor sink = {};                 // [H, T] float32 logits of the null route; undefined = none
+  // [T, k] keys that each query sees of those before it, any order, later ones count for nothing;
+  // undefined = all. Only the reference body knows it.
+  at::Tensor selected = {};
 };
 
 // stats.value_norm [G, T] from norms [H, T] of values that an edit scaled by query head; NaN where
 // the heads of a group differ.
 void group_value_norms(const std::vector<float>& head_norms, AttentionStats& stats);
 
-// Two bodies, tested equal. Both fill `stats`, feed `maps` (may be null), and return z [T, H, d];
+// Two bodies, tested equal. Both fill `stats`, feed `maps` (may be null), and return z [T, H, d_v];
 // an undefined tensor means canceled (`stop` is looked at once a tile).
 //  fused: CPU, row blocks of one head per core, scores never leave the cache when maps are not
 //         recorded. reference: plain tensor operations on any device.

@@ -16,7 +16,7 @@ namespace {
 constexpr int kBlockRows = 64;
 
 struct Shape {
-  int T, H, G, d, repeat, window;
+  int T, H, G, d, d_value, repeat, window;
   double scale;
 };
 
@@ -86,7 +86,10 @@ int bin_of(const AttentionStats& stats, int position) {
 }
 
 void edit_block(const AttentionEdit& edit, const Shape& s, const Unit& u, AttentionBlock& block) {
-  block.normalizer = edit.normalizers[static_cast<std::size_t>(u.head)];
+  if (const auto& other = edit.normalizers[static_cast<std::size_t>(u.head)]) {
+    block.normalizer = *other;
+    block.sink = nullptr;
+  }
   if (!edit.lost.defined()) return;
   block.lost = edit.lost.const_data_ptr<bool>() + std::int64_t{u.head} * s.T + u.key_begin;
   block.renormalize = edit.renormalize.const_data_ptr<bool>()[u.head];
@@ -105,8 +108,10 @@ void run_unit(const AttentionCall& call, const Shape& s, const Keys& k, const Va
   AttentionBlock block{
       scores,      stride,   u.row,    u.n_rows,
       u.key_begin, u.n_keys, s.window, &v.norms[std::int64_t{value_head} * s.T + u.key_begin]};
-  if (call.edit != nullptr) edit_block(*call.edit, s, u, block);
   const std::int64_t at = std::int64_t{u.head} * s.T + u.row;
+  if (call.sink.defined()) block.sink = call.sink.const_data_ptr<float>() + at;
+  if (call.edit != nullptr) edit_block(*call.edit, s, u, block);
+  if (call.cap > 0) cap_scores(block, static_cast<float>(call.cap));
   const AttentionRowStats rows{&stats.lse[at],       &stats.entropy[at],   &stats.max_prob[at],
                                &stats.logit_max[at], &stats.logit_gap[at], &stats.distance[at],
                                &stats.first4[at],    &stats.last8[at],     &stats.out_norm_sum[at],
@@ -124,12 +129,13 @@ void run_unit(const AttentionCall& call, const Shape& s, const Keys& k, const Va
     for (int j = u.key_begin; j < std::min(W, u.key_begin + u.n_keys); ++j)
       to[j] = scores[(r - u.row) * stride + j - u.key_begin];
   }
-  float* out = z.data_ptr<float>() + (std::int64_t{u.row} * s.H + u.head) * s.d;
-  const std::int64_t out_stride = std::int64_t{s.H} * s.d;
+  float* out = z.data_ptr<float>() + (std::int64_t{u.row} * s.H + u.head) * s.d_value;
+  const std::int64_t out_stride = std::int64_t{s.H} * s.d_value;
   const float* values =
-      v.heads.const_data_ptr<float>() + (std::int64_t{value_head} * s.T + u.key_begin) * s.d;
-  mix_values(scores, stride, u.n_rows, u.n_keys, values, s.d, s.d, out, out_stride);
-  for (int r = 0; r < u.n_rows; ++r) stats.out_norm[at + r] = row_norm(out + r * out_stride, s.d);
+      v.heads.const_data_ptr<float>() + (std::int64_t{value_head} * s.T + u.key_begin) * s.d_value;
+  mix_values(scores, stride, u.n_rows, u.n_keys, values, s.d_value, s.d_value, out, out_stride);
+  for (int r = 0; r < u.n_rows; ++r)
+    stats.out_norm[at + r] = row_norm(out + r * out_stride, s.d_value);
 }
 
 void merge_sums(const Unit& u, const UnitSums& sums, AttentionStats& stats) {
@@ -164,8 +170,8 @@ Values values_of(const AttentionCall& call, const Shape& s, AttentionStats& stat
   v.norms.resize(static_cast<std::size_t>(v.heads.size(0) * s.T));
   const float* row = v.heads.const_data_ptr<float>();
   for (float& norm : v.norms) {
-    norm = row_norm(row, s.d);
-    row += s.d;
+    norm = row_norm(row, s.d_value);
+    row += s.d_value;
   }
   if (is_scaled)
     group_value_norms(v.norms, stats);
@@ -208,17 +214,23 @@ void group_value_norms(const std::vector<float>& head_norms, AttentionStats& sta
 at::Tensor attend_fused(const AttentionCall& given, const TileGeometry& tile, AttentionStats& stats,
                         MapSink* maps, const std::stop_token& stop) {
   // Probabilities are float32 whatever the run's type.
-  const AttentionCall call{given.q.to(at::kFloat), given.k.to(at::kFloat),
-                           given.v.to(at::kFloat), given.scale,
-                           given.window,           given.edit};
+  const AttentionCall call{given.q.to(at::kFloat),
+                           given.k.to(at::kFloat),
+                           given.v.to(at::kFloat),
+                           given.scale,
+                           given.window,
+                           given.edit,
+                           given.cap,
+                           given.sink.defined() ? given.sink.contiguous() : given.sink};
   const Shape s{static_cast<int>(call.q.size(0)),
                 static_cast<int>(call.q.size(1)),
                 static_cast<int>(call.k.size(1)),
                 static_cast<int>(call.q.size(2)),
+                static_cast<int>(call.v.size(2)),
                 static_cast<int>(call.q.size(1) / call.k.size(1)),
                 call.window,
                 call.scale};
-  at::Tensor z = at::empty({s.T, s.H, s.d}, at::kFloat);
+  at::Tensor z = at::empty({s.T, s.H, s.d_value}, at::kFloat);
   const Keys k = keys_of(call, s);
   const Values v = values_of(call, s, stats);
   std::vector<UnitSums> sums;

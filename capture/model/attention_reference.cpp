@@ -107,8 +107,18 @@ void store_map(const at::Tensor& host, const Tile& t, int T, float* map) {
   }
 }
 
-// The heads and keys of a tile's edit, applied to masked scores [heads, rows, keys].
-NormalizedScores edited_rows(const at::Tensor& scores, const Tile& t, const AttentionEdit& edit) {
+// Softmax of masked scores [..., rows, keys]; `sink` [..., rows] takes its share, undefined = none.
+NormalizedScores with_own_sink(const at::Tensor& scores, const at::Tensor& sink) {
+  const at::Tensor p = scores.softmax(-1);
+  if (!sink.defined()) return {p, at::zeros_like(scores.select(-1, 0))};
+  const at::Tensor lse = scores.logsumexp(-1);
+  return {p * (lse - sink).sigmoid().unsqueeze(-1), (sink - lse).sigmoid()};
+}
+
+// The heads and keys of a tile's edit, applied to masked scores [heads, rows, keys]; `sink`
+// [heads, rows] or undefined.
+NormalizedScores edited_rows(const at::Tensor& scores, const Tile& t, const AttentionEdit& edit,
+                             const at::Tensor& sink) {
   const double inf = std::numeric_limits<double>::infinity();
   const auto options = at::TensorOptions().dtype(at::kLong).device(scores.device());
   const at::Tensor own = at::arange(t.row, t.row + t.n_rows, options)
@@ -127,7 +137,10 @@ NormalizedScores edited_rows(const at::Tensor& scores, const Tile& t, const Atte
                  .logical_and(own.logical_not());
       if (edit.renormalize[head].item<bool>()) row = row.masked_fill(lost, -inf);
     }
-    NormalizedScores made = normalize(edit.normalizers[static_cast<std::size_t>(head)], row);
+    const auto& normalizer = edit.normalizers[static_cast<std::size_t>(head)];
+    NormalizedScores made = normalizer
+                                ? normalize(*normalizer, row)
+                                : with_own_sink(row, sink.defined() ? sink[h] : at::Tensor());
     if (lost.defined()) {
       made.null_mass = made.null_mass + made.p.masked_fill(lost.logical_not(), 0).sum(-1);
       made.p = made.p.masked_fill(lost, 0);
@@ -153,7 +166,7 @@ at::Tensor attend_reference(const AttentionCall& call, const TileGeometry& tile,
   const at::Tensor host_norms = norms.to(at::kCPU).contiguous();
   group_value_norms(
       {host_norms.const_data_ptr<float>(), host_norms.const_data_ptr<float>() + H * T}, stats);
-  at::Tensor z = at::empty({H, T, q.size(2)}, q.options());
+  at::Tensor z = at::empty({H, T, v.size(2)}, q.options());
   for (int row = 0; row < T; row += tile.rows) {
     const int n_rows = std::min(tile.rows, T - row);
     for (int head = 0; head < H; head += tile.heads) {
@@ -169,20 +182,25 @@ at::Tensor attend_reference(const AttentionCall& call, const TileGeometry& tile,
       const auto keys = [&](const at::Tensor& x) {
         return heads(x).narrow(1, t.key_begin, t.key_end - t.key_begin);
       };
-      const at::Tensor scores =
+      at::Tensor scores =
           heads(q).narrow(1, row, n_rows).matmul(keys(k).transpose(1, 2)).mul(call.scale);
-      const at::Tensor seen = visible_mask(t, call.window, scores.device());
+      if (call.cap > 0) scores = scores.div(call.cap).tanh_().mul_(call.cap);
+      const at::Tensor sink =
+          call.sink.defined() ? heads(call.sink).narrow(1, row, n_rows) : at::Tensor();
+      at::Tensor seen = visible_mask(t, call.window, scores.device());
+      if (call.selected.defined()) {
+        const at::Tensor chosen = at::zeros({n_rows, T}, seen.options())
+                                      .scatter_(1, call.selected.narrow(0, row, n_rows), true);
+        seen = seen.logical_and(chosen.narrow(1, t.key_begin, t.key_end - t.key_begin));
+      }
       const double inf = std::numeric_limits<double>::infinity();
       const at::Tensor masked = scores.masked_fill(seen.logical_not(), -inf);
-      at::Tensor p;
-      if (call.edit != nullptr) {
-        const NormalizedScores edited = edited_rows(masked, t, *call.edit);
-        p = edited.p;
-        copy_rows(edited.null_mass, t, T, stats.null_mass);
-      } else {
-        p = masked.softmax(-1);
-      }
-      row_statistics(scores, p, seen, t, keys(norms), call.edit != nullptr, stats);
+      const NormalizedScores made = call.edit != nullptr ? edited_rows(masked, t, *call.edit, sink)
+                                                         : with_own_sink(masked, sink);
+      const at::Tensor& p = made.p;
+      copy_rows(made.null_mass, t, T, stats.null_mass);
+      const bool is_softmax = call.edit == nullptr && !call.sink.defined();
+      row_statistics(scores, p, seen, t, keys(norms), !is_softmax, stats);
       const at::Tensor out = p.matmul(keys(v));
       copy_rows(out.norm(2, -1), t, T, stats.out_norm);
       z.narrow(0, head, n_heads).narrow(1, row, n_rows).copy_(out);

@@ -15,6 +15,10 @@ void attention_rows(const AttentionBlock& block, const AttentionRowStats& stats,
   SINKSCOPE_BY_ISA(attention_rows, block, stats, key_mass);
 }
 
+void cap_scores(const AttentionBlock& block, float cap) {
+  SINKSCOPE_BY_ISA(cap_scores, block, cap);
+}
+
 void pool_thumbnail(const AttentionBlock& block, int seq_len, int bins, int first_bin,
                     float* thumbnail) {
   SINKSCOPE_BY_ISA(pool_thumbnail, block, seq_len, bins, first_bin, thumbnail);

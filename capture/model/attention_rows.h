@@ -23,6 +23,7 @@ struct AttentionBlock {
   int window = 0;                     // keys a query sees, its own included; 0 = all up to itself
   const float* value_norm = nullptr;  // [n_keys] ‖v_j‖₂ of key_begin + c
   Normalizer normalizer = {};         // what makes weights of scores
+  const float* sink = nullptr;        // [n_rows] logit beside the scores; null: the normalizer's
   const bool* lost = nullptr;         // [n_keys] keys that no other query sees; null = none
   bool renormalize = true;            // the other keys share the mass of lost ones; else it is gone
 };
@@ -47,6 +48,9 @@ Isa kernel_isa();
 // this block (added to what is there). Causal: row r sees keys max(0, i − window + 1) … i, i =
 // query_begin + r.
 void attention_rows(const AttentionBlock& block, const AttentionRowStats& stats, float* key_mass);
+
+// Soft-cap in place: s <- cap·tanh(s / cap), over all columns in use.
+void cap_scores(const AttentionBlock& block, float cap);
 
 // Max-pools the block into lines of a thumbnail [bins, bins]: bin(i) = floor(i * bins / seq_len),
 // for rows and keys alike; entries keep the larger of old and new. `thumbnail` is the line of

@@ -214,15 +214,15 @@ double lose(float* seen, int n, const bool* lost, float top) {
 
 // Softmax, with a logit in the denominator that has no value, or with keys that are lost. A row
 // times a gate: p = softmax(s) · sigmoid(LSE − b), the rest is sigmoid(b − LSE).
-Weights gated_row(const AttentionBlock& b, float* seen, int n, const bool* lost, float raw_top,
-                  const float* value_norm, float* key_mass) {
+Weights gated_row(const AttentionBlock& b, double sink, float* seen, int n, const bool* lost,
+                  float raw_top, const float* value_norm, float* key_mass) {
   const double raw_lse = log_sum_exp(seen, n);
   const double lost_mass = lost != nullptr ? lose(seen, n, lost, raw_top) : 0;
   const float kept_top = lost != nullptr ? range_of(seen, n).max : raw_top;
   const float top = b.renormalize ? kept_top : raw_top;
   const Sums sums = exponentiate(seen, n, top);
   const double mass = b.renormalize ? sums.mass : std::exp(raw_lse - top);
-  const double sink = sink_of(b.normalizer), lse = top + std::log(mass);
+  const double lse = top + std::log(mass);
   const double inverse = sigmoid(lse - sink) / mass;
   Weights w;
   w.lse = raw_lse;
@@ -230,7 +230,8 @@ Weights gated_row(const AttentionBlock& b, float* seen, int n, const bool* lost,
       (sink == -HUGE_VAL ? 0 : sigmoid(sink - lse)) + (b.renormalize ? 0 : lost_mass * inverse);
   w.largest = static_cast<float>(inverse * std::exp(static_cast<double>(kept_top) - top));
   w.moments = normalize(seen, n, static_cast<float>(inverse), value_norm, key_mass);
-  w.entropy = std::max(0.0, -inverse * (sums.weighted_logit + std::log(inverse) * sums.mass));
+  if (inverse > 0)
+    w.entropy = std::max(0.0, -inverse * (sums.weighted_logit + std::log(inverse) * sums.mass));
   return w;
 }
 
@@ -267,14 +268,15 @@ void one_row(const AttentionBlock& b, int row, const AttentionRowStats& out, flo
   const Range range = range_of(seen, n);
   const float median = select(seen, n, (n - 1) / 2, range);
   const NormalizerKind kind = b.normalizer.kind;
-  const bool is_softmax = kind == NormalizerKind::softmax,
-             is_gated = is_softmax || kind == NormalizerKind::softmax1 ||
+  const bool is_softmax = kind == NormalizerKind::softmax && b.sink == nullptr,
+             is_gated = is_softmax || b.sink != nullptr || kind == NormalizerKind::softmax1 ||
                         kind == NormalizerKind::sink_logit;
   const float* norms = b.value_norm + v.begin;
   const bool* lost = b.lost == nullptr ? nullptr : b.lost + v.begin;
   float* mass = key_mass + v.begin;
+  const double sink = b.sink != nullptr ? static_cast<double>(b.sink[row]) : sink_of(b.normalizer);
   const Weights w = is_softmax && lost == nullptr ? softmax_row(seen, n, range.max, norms, mass)
-                    : is_gated ? gated_row(b, seen, n, lost, range.max, norms, mass)
+                    : is_gated ? gated_row(b, sink, seen, n, lost, range.max, norms, mass)
                                : other_row(b, seen, n, lost, range.max, norms, mass);
   if (v.begin > 0) std::memset(x, 0, sizeof(float) * static_cast<std::size_t>(v.begin));
   std::memset(x + v.end, 0, sizeof(float) * static_cast<std::size_t>(b.n_keys - v.end));
@@ -301,6 +303,28 @@ void one_row(const AttentionBlock& b, int row, const AttentionRowStats& out, flo
 
 void attention_rows(const AttentionBlock& block, const AttentionRowStats& stats, float* key_mass) {
   for (int row = 0; row < block.n_rows; ++row) one_row(block, row, stats, key_mass);
+}
+
+void cap_scores(const AttentionBlock& b, float cap) {
+  // tanh |u| = (1 - e^(-2|u|)) / (1 + e^(-2|u|)), the sign put back.
+  const float scale = -2.0f / cap;
+  for (int row = 0; row < b.n_rows; ++row) {
+    float* x = b.scores + row * b.stride;
+    for (int i = 0; i < b.n_keys; i += kLanes) {
+      const int left = std::min(kLanes, b.n_keys - i);
+      const F16 s = left == kLanes ? load(x + i) : load_part(x + i, left, 0.0f);
+      const F16 e = exp_nonpositive(abs(s) * scale);
+      const F16 t = (1.0f - e) / (1.0f + e) * cap;
+      const F16 capped = s < F16{} ? -t : t;
+      if (left == kLanes) {
+        store(x + i, capped);
+        continue;
+      }
+      float part[kLanes];
+      store(part, capped);
+      std::copy(part, part + left, x + i);
+    }
+  }
 }
 
 float lower_median(const float* values, int n) {

@@ -10,6 +10,7 @@
 #define SINKSCOPE_DECLARE_ROWS(isa)                                                      \
   namespace sinkscope::isa {                                                             \
   void attention_rows(const AttentionBlock&, const AttentionRowStats&, float* key_mass); \
+  void cap_scores(const AttentionBlock&, float cap);                                     \
   void pool_thumbnail(const AttentionBlock&, int seq_len, int bins, int first_bin,       \
                       float* thumbnail);                                                 \
   float lower_median(const float* values, int n);                                        \

@@ -3,15 +3,14 @@
 
 #include <ATen/Parallel.h>
 
-#include <optional>
-
+#include "capture/model/blocks.h"
 #include "capture/model/linear.h"
 #include "capture/model/row_math.h"
 
 namespace sinkscope {
 namespace {
 
-// Whether the kernels over float rows take it: on the CPU, in float32, rows whole.
+// Whether the kernels over float rows take it.
 bool is_plain(const at::Tensor& x) {
   return x.is_cpu() && x.scalar_type() == at::kFloat && x.stride(-1) == 1;
 }
@@ -32,8 +31,36 @@ at::Tensor rotate_on_cpu(const at::Tensor& x, const RotaryTable& rotary) {
   return y;
 }
 
-// Rotate-half over the n leading dims: (a, b) = (x_i, x_{i + n/2}) -> (a c − b s, b c + a s).
-at::Tensor rotate(const at::Tensor& x, const RotaryTable& rotary) {  // x [B, T, heads, d]
+// What the norm in front of a half puts out; the state itself where there is none.
+at::Tensor normed(const BlockPass& pass, Role role, const Norm& norm, const at::Tensor& pre_gain,
+                  const at::Tensor& x) {
+  if (!norm.exists()) return x;
+  const bool is_first = role == Role::ln1;
+  const at::Tensor seen = norm_input(x, pre_gain);
+  if (pre_gain.defined()) pass.listener.on_norm_input(role, pass.layer, seen);
+  const NormOutput out = pass.edits.on_norm(role, pass.layer, seen, norm);
+  if (out.gate.defined())
+    pass.listener.on_tap(is_first ? Site::ln1_gate : Site::ln2_gate, pass.layer, out.gate);
+  pass.listener.on_tap(is_first ? Site::ln1_out : Site::ln2_out, pass.layer, out.y);
+  return out.y;
+}
+
+// What a half adds to the stream: normed and scaled where the model does so.
+at::Tensor added(const BlockPass& pass, Site site, const Norm& norm, Site norm_site,
+                 const at::Tensor& out) {
+  at::Tensor sum = out;
+  if (norm.exists()) {
+    sum = apply_norm(norm, sum).y;
+    pass.listener.on_tap(norm_site, pass.layer, sum);
+  }
+  if (pass.spec.residual_scale != 1) sum = sum * pass.spec.residual_scale;
+  pass.listener.on_tap(site, pass.layer, sum);
+  return sum;
+}
+
+}  // namespace
+
+at::Tensor rotate(const at::Tensor& x, const RotaryTable& rotary) {
   const std::int64_t n = rotary.cos.size(-1), half = n / 2;
   if (n == 0) return x;
   if (is_plain(x) && x.size(0) == 1) return rotate_on_cpu(x, rotary);
@@ -45,34 +72,6 @@ at::Tensor rotate(const at::Tensor& x, const RotaryTable& rotary) {  // x [B, T,
   return rest > 0 ? at::cat({turned, x.narrow(-1, n, rest)}, -1) : turned;
 }
 
-// Rows of the last dimension, all the same distance apart, or undefined.
-std::optional<std::int64_t> row_stride(const at::Tensor& x) {
-  if (!is_plain(x) || x.dim() < 2) return std::nullopt;
-  for (std::int64_t i = x.dim() - 2; i > 0; --i)
-    if (x.size(i - 1) > 1 && x.stride(i - 1) != x.stride(i) * x.size(i)) return std::nullopt;
-  return x.stride(-2);
-}
-
-at::Tensor rms_norm_on_cpu(const at::Tensor& x, std::int64_t stride, const at::Tensor& gain,
-                           double eps) {
-  at::Tensor y = at::empty(x.sizes(), x.options());
-  const std::int64_t width = x.size(-1), n_rows = width > 0 ? x.numel() / width : 0;
-  const float *from = x.const_data_ptr<float>(), *w = gain.const_data_ptr<float>();
-  float* to = y.data_ptr<float>();
-  at::parallel_for(0, n_rows, 32, [&](std::int64_t begin, std::int64_t end) {
-    rms_norm_rows(from + begin * stride, stride, end - begin, static_cast<int>(width), w, eps,
-                  to + begin * width, width);
-  });
-  return y;
-}
-
-at::Tensor heads_of(const at::Tensor& qkv, std::int64_t first, std::int64_t heads,
-                    std::int64_t d) {  // [B, T, width] -> [B, T, heads, d]
-  return qkv.narrow(-1, first * d, heads * d).unflatten(-1, {heads, d});
-}
-
-}  // namespace
-
 RotaryTable rotary_table(const RopeFrequencies& frequencies, int seq_len, at::Device device) {
   const auto half = static_cast<std::int64_t>(frequencies.inverse.size());
   const at::Tensor inverse = at::tensor(frequencies.inverse, at::kFloat);
@@ -83,36 +82,14 @@ RotaryTable rotary_table(const RopeFrequencies& frequencies, int seq_len, at::De
   return {at::cat({cos, cos}, -1).to(device), at::cat({-sin, sin}, -1).to(device)};
 }
 
-at::Tensor rms_norm(const at::Tensor& x, const at::Tensor& gain, double eps) {
-  if (const auto stride = row_stride(x)) return rms_norm_on_cpu(x, *stride, gain, eps);
-  const at::Tensor h = x.to(at::kFloat);
-  const auto width = static_cast<double>(h.size(-1));
-  const at::Tensor scale = h.norm(2, -1, /*keepdim=*/true).square_().div_(width).add_(eps).rsqrt_();
-  return h.mul(scale).mul_(gain).to(x.scalar_type());
+NormOutput Interventions::on_norm(Role /*role*/, int /*layer*/, const at::Tensor& x,
+                                  const Norm& norm) {
+  return apply_norm(norm, x);
 }
 
-at::Tensor silu_times(const at::Tensor& gate, const at::Tensor& up) {
-  const auto gate_stride = row_stride(gate), up_stride = row_stride(up);
-  if (!gate_stride || !up_stride) return at::silu(gate).mul_(up);
-  at::Tensor y = at::empty(gate.sizes(), gate.options());
-  const std::int64_t width = gate.size(-1);
-  const float *g = gate.const_data_ptr<float>(), *u = up.const_data_ptr<float>();
-  float* to = y.data_ptr<float>();
-  at::parallel_for(0, width > 0 ? gate.numel() / width : 0, 16,
-                   [&](std::int64_t begin, std::int64_t end) {
-                     for (std::int64_t r = begin; r < end; ++r)
-                       silu_times(g + r * *gate_stride, u + r * *up_stride, width, to + r * width);
-                   });
-  return y;
-}
-
-at::Tensor Interventions::on_norm(Role /*role*/, int /*layer*/, const at::Tensor& x,
-                                  const at::Tensor& gain, double eps) {
-  return rms_norm(x, gain, eps);
-}
-
-at::Tensor Interventions::on_gate(int /*layer*/, const at::Tensor& gate, const at::Tensor& up) {
-  return silu_times(gate, up);
+at::Tensor Interventions::on_gate(int /*layer*/, const at::Tensor& gate, const at::Tensor& up,
+                                  Activation own) {
+  return gated_unit(own, gate, up);
 }
 
 at::Tensor norm_input(const at::Tensor& x, const at::Tensor& pre_gain) {
@@ -125,62 +102,121 @@ at::Tensor residual_state(const BlockPass& pass, Site site, const at::Tensor& x)
   return state;
 }
 
-at::Tensor attention_half(const BlockPass& pass, const at::Tensor& x) {
-  const auto& [spec, w, layer, rotary, listener, edits] = pass;
-  const int H = spec.n_heads, G = spec.n_kv_heads, d = spec.head_dim;
-  const at::Tensor seen = norm_input(x, w.ln1_pre);
-  if (w.ln1_pre.defined()) listener.on_norm_input(Role::ln1, layer, seen);
-  const at::Tensor n1 = edits.on_norm(Role::ln1, layer, seen, w.ln1, spec.norm_eps);
-  listener.on_tap(Site::ln1_out, layer, n1);
+namespace {}  // namespace
 
+at::Tensor heads_of(const at::Tensor& x, std::int64_t first, std::int64_t heads, std::int64_t d) {
+  return x.narrow(-1, first, heads * d).unflatten(-1, {heads, d});
+}
+
+at::Tensor attend(const BlockPass& pass, const at::Tensor& n1, at::Tensor rot_q,
+                  const at::Tensor& rot_k, const at::Tensor& v, const at::Tensor& selected) {
+  const auto& [spec, w, layer, rotary, listener, edits] = pass;
+  if (spec.query_growth != 0) {
+    const at::Tensor t = at::arange(rot_q.size(1), rot_q.options().dtype(at::kFloat));
+    const at::Tensor growth =
+        (t / spec.query_growth_context).floor_().log1p_().mul_(spec.query_growth).add_(1);
+    rot_q = (rot_q * growth.view({1, -1, 1, 1})).to(rot_q.scalar_type());
+  }
+  listener.on_tap(Site::rot_q, layer, rot_q);
+  listener.on_tap(Site::rot_k, layer, rot_k);
+  const AttentionCall call{
+      rot_q[0],
+      rot_k[0],
+      v[0],
+      spec.attention_scale,
+      spec.window[static_cast<std::size_t>(layer)],
+      edits.on_attention(layer),
+      spec.score_cap,
+      w.sink.defined() ? w.sink.unsqueeze(1).expand({-1, rot_q.size(1)}) : at::Tensor(),
+      selected};
+  const at::Tensor z = listener.on_attention(layer, call);
+  if (!z.defined()) return {};
+  return edits.on_z(layer, z.to(n1.scalar_type()).unsqueeze(0), n1);
+}
+
+at::Tensor attention_output(const BlockPass& pass, const at::Tensor& given,
+                            const at::Tensor& gate) {
+  at::Tensor z = given;
+  if (gate.defined()) {
+    const at::Tensor share = gate.to(at::kFloat).sigmoid().unflatten(-1, {z.size(2), z.size(3)});
+    pass.listener.on_tap(Site::attn_gate, pass.layer, share);
+    z = (z * share).to(z.scalar_type());
+  }
+  pass.listener.on_tap(Site::z, pass.layer, z);
+  return linear_layer(z.flatten(2), pass.w.o, pass.w.o_bias);
+}
+
+namespace {
+
+at::Tensor dense_mlp(const BlockPass& pass, const at::Tensor& n2) {
+  const auto& [spec, w, layer, rotary, listener, edits] = pass;
+  const at::Tensor gate_up = linear_layer(n2, w.gate_up, w.gate_up_bias);
+  const at::Tensor gate = gate_up.narrow(-1, 0, spec.d_mlp);
+  listener.on_tap(Site::mlp_pre, layer, gate);
+  at::Tensor up;
+  if (spec.mlp_gated) {
+    up = gate_up.narrow(-1, spec.d_mlp, spec.d_mlp);
+    listener.on_tap(Site::mlp_pre_linear, layer, up);
+  }
+  const at::Tensor hidden = edits.on_gate(layer, gate, up, spec.activation);
+  listener.on_tap(Site::mlp_post, layer, hidden);
+  return linear_layer(hidden, w.down, w.down_bias);
+}
+
+at::Tensor softmax_attention(const BlockPass& pass, const at::Tensor& n1) {
+  const auto& [spec, w, layer, rotary, listener, edits] = pass;
+  const std::int64_t H = spec.n_heads, G = spec.kv_heads(layer), d = spec.head_dim,
+                     d_v = spec.d_value();
   const at::Tensor qkv = linear_layer(n1, w.qkv, w.qkv_bias);
-  at::Tensor q = heads_of(qkv, 0, H, d), k = heads_of(qkv, H, G, d);
-  const at::Tensor v = heads_of(qkv, H + G, G, d);
-  if (w.q_norm.defined()) {
-    q = rms_norm(q, w.q_norm, spec.norm_eps);
-    k = rms_norm(k, w.k_norm, spec.norm_eps);
+  at::Tensor q = heads_of(qkv, 0, H, d), k = heads_of(qkv, H * d, G, d);
+  at::Tensor v = heads_of(qkv, (H + G) * d, G, d_v);
+  if (w.q_norm.exists()) {
+    const bool whole = spec.qk_norm == QkNorm::whole;
+    q = apply_norm(w.q_norm, whole ? q.flatten(2) : q).y;
+    k = apply_norm(w.k_norm, whole ? k.flatten(2) : k).y;
     listener.on_tap(Site::q_norm, layer, q);
     listener.on_tap(Site::k_norm, layer, k);
+    if (whole) {
+      q = q.unflatten(-1, {H, d});
+      k = k.unflatten(-1, {G, d});
+    }
   }
+  if (spec.value_scale != 1) v = v * spec.value_scale;
   listener.on_tap(Site::q, layer, q);
   listener.on_tap(Site::k, layer, k);
   listener.on_tap(Site::v, layer, v);
-  q = rotate(q, rotary);
-  k = rotate(k, rotary);
-  listener.on_tap(Site::rot_q, layer, q);
-  listener.on_tap(Site::rot_k, layer, k);
-
-  const AttentionCall call{q[0],
-                           k[0],
-                           v[0],
-                           spec.attention_scale,
-                           spec.window[static_cast<std::size_t>(layer)],
-                           edits.on_attention(layer)};
-  at::Tensor z = listener.on_attention(layer, call);
+  const at::Tensor z = attend(pass, n1, rotate(q, rotary), rotate(k, rotary), v);
   if (!z.defined()) return {};
-  z = edits.on_z(layer, z.to(x.scalar_type()).unsqueeze(0), n1);
-  listener.on_tap(Site::z, layer, z);
-  const at::Tensor attn_out = linear_layer(z.flatten(2), w.o, w.o_bias);
-  listener.on_tap(Site::attn_out, layer, attn_out);
-  return x + attn_out;
+  const at::Tensor gate =
+      spec.attn_gate ? qkv.narrow(-1, (H + G) * d + G * d_v, H * d_v) : at::Tensor();
+  return attention_output(pass, z, gate);
 }
 
-at::Tensor mlp_half(const BlockPass& pass, const at::Tensor& mid) {
-  const auto& [spec, w, layer, rotary, listener, edits] = pass;
-  const at::Tensor seen = norm_input(mid, w.ln2_pre);
-  if (w.ln2_pre.defined()) listener.on_norm_input(Role::ln2, layer, seen);
-  const at::Tensor n2 = edits.on_norm(Role::ln2, layer, seen, w.ln2, spec.norm_eps);
-  listener.on_tap(Site::ln2_out, layer, n2);
-  const at::Tensor gate_up = linear_layer(n2, w.gate_up, w.gate_up_bias);
-  const at::Tensor gate = gate_up.narrow(-1, 0, spec.d_mlp);
-  const at::Tensor up = gate_up.narrow(-1, spec.d_mlp, spec.d_mlp);
-  listener.on_tap(Site::mlp_pre, layer, gate);
-  listener.on_tap(Site::mlp_pre_linear, layer, up);
-  const at::Tensor hidden = edits.on_gate(layer, gate, up);
-  listener.on_tap(Site::mlp_post, layer, hidden);
-  const at::Tensor mlp_out = linear_layer(hidden, w.down, w.down_bias);
-  listener.on_tap(Site::mlp_out, layer, mlp_out);
-  return mid + mlp_out;
+at::Tensor mix_tokens(const BlockPass& pass, const at::Tensor& n1) {
+  switch (pass.spec.mixer(pass.layer)) {
+    case Mixer::latent:
+      return latent_attention(pass, n1);
+    case Mixer::delta:
+      return delta_net(pass, n1);
+    case Mixer::attention:
+      break;
+  }
+  return softmax_attention(pass, n1);
+}
+
+}  // namespace
+
+at::Tensor attention_half(const BlockPass& pass, const at::Tensor& x) {
+  const at::Tensor n1 = normed(pass, Role::ln1, pass.w.ln1, pass.w.ln1_pre, x);
+  const at::Tensor out = mix_tokens(pass, n1);
+  if (!out.defined()) return {};
+  return x + added(pass, Site::attn_out, pass.w.ln1_post, Site::ln1_post_out, out);
+}
+
+at::Tensor mlp_half(const BlockPass& pass, const at::Tensor& mid, const at::Tensor& seen) {
+  const at::Tensor n2 = normed(pass, Role::ln2, pass.w.ln2, pass.w.ln2_pre, seen);
+  const at::Tensor out = pass.w.experts ? moe_block(pass, n2) : dense_mlp(pass, n2);
+  return mid + added(pass, Site::mlp_out, pass.w.ln2_post, Site::ln2_post_out, out);
 }
 
 }  // namespace sinkscope

@@ -35,12 +35,6 @@ struct RotaryTable {
 };
 RotaryTable rotary_table(const RopeFrequencies& frequencies, int seq_len, at::Device device);
 
-// w · x / sqrt(mean(x²) + eps) over the last dimension, in float32, back in x's type.
-at::Tensor rms_norm(const at::Tensor& x, const at::Tensor& gain, double eps);
-
-// silu(gate) · up, out of place.
-at::Tensor silu_times(const at::Tensor& gate, const at::Tensor& up);
-
 // Everything that a block of one prompt is run with.
 struct BlockPass {
   const ArchSpec& spec;
@@ -51,12 +45,18 @@ struct BlockPass {
   Interventions& edits;
 };
 
-// One block of the Llama family, x [B, T, D] -> [B, T, D]:
-//   n = RMS(x);  x += Wo · Attn(RoPE(RMS_q(Wq n)), RoPE(RMS_k(Wk n)), Wv n);  x += SwiGLU(RMS(x))
-// in two halves, each from one residual state to the next, before that is edited or tapped.
-// Out of place, no decision about gradients. Undefined = canceled.
+// Rotate-half over the leading dims of the table: (a, b) = (x_i, x_{i + n/2}) -> (a c − b s,
+// b c + a s). x [B, T, heads, d].
+at::Tensor rotate(const at::Tensor& x, const RotaryTable& rotary);
+
+// One block, x [B, T, D] -> [B, T, D]; norms, biases, gates and multipliers where the spec has
+// them:
+//   n = N₁(x);  x += N₁'(Wo · Attn(RoPE(N_q(Wq n)), RoPE(N_k(Wk n)), Wv n));  x += N₂'(MLP(N₂(x)))
+// in two halves, each from one residual state to the next, before that is edited or tapped. The
+// second half reads `seen`: the state after the first half, or the block's input where the two
+// halves are parallel. Out of place, no decision about gradients. Undefined = canceled.
 at::Tensor attention_half(const BlockPass& pass, const at::Tensor& x);
-at::Tensor mlp_half(const BlockPass& pass, const at::Tensor& mid);
+at::Tensor mlp_half(const BlockPass& pass, const at::Tensor& mid, const at::Tensor& seen);
 
 // What a norm reads: gain₁ ⊙ x, or x itself where there is no such gain.
 at::Tensor norm_input(const at::Tensor& x, const at::Tensor& pre_gain);

@@ -59,6 +59,12 @@ double yarn_attention_scaling(const RopeSpec& rope) {
   return g(rope.factor, 1);
 }
 
+// Phi-3's scaling of long contexts: √(1 + ln(factor) / ln(context)).
+double longrope_attention_scaling(const RopeSpec& rope, double context) {
+  if (rope.attention_factor) return *rope.attention_factor;
+  return rope.factor <= 1 ? 1.0 : std::sqrt(1 + std::log(rope.factor) / std::log(context));
+}
+
 }  // namespace
 
 RopeFrequencies rope_frequencies(const RopeSpec& rope, int n_ctx, int seq_len,
@@ -83,11 +89,15 @@ RopeFrequencies rope_frequencies(const RopeSpec& rope, int n_ctx, int seq_len,
     if (rope.scaling == RopeScaling::linear) f /= rope.factor;
     if (rope.scaling == RopeScaling::llama3) f = llama3(resolved, f);
     if (rope.scaling == RopeScaling::yarn) f = yarn(resolved, f, i);
+    if (rope.scaling == RopeScaling::longrope)
+      f /= (seq_len > context ? rope.long_factor : rope.short_factor)[static_cast<std::size_t>(i)];
     if (!divisors.empty()) f /= static_cast<double>(divisors[static_cast<std::size_t>(i)]);
     result.inverse.push_back(static_cast<float>(f));
   }
   if (rope.scaling == RopeScaling::yarn)
     result.attention_scaling = static_cast<float>(yarn_attention_scaling(rope));
+  if (rope.scaling == RopeScaling::longrope)
+    result.attention_scaling = static_cast<float>(longrope_attention_scaling(rope, context));
   return result;
 }
 

@@ -7,15 +7,16 @@
 
 namespace sinkscope {
 
-// Inverse frequencies f_i [rotary_dim/2] as used, and the factor m on cos and sin (1 but for yarn).
+// Inverse frequencies f_i [rotary_dim/2] as used, and the factor m on cos and sin (1 but for yarn
+// and longrope).
 struct RopeFrequencies {
   std::vector<float> inverse;
   float attention_scaling = 1;
 };
 
-// f_i = base^(−2i/n) and its scalings (linear, dynamic NTK, llama3, yarn) as transformers defines
-// them. `seq_len` matters for dynamic only. `divisors` [n/2] or empty: GGUF's rope_freqs.
-// Throws Error{corrupt} when the divisors' length does not fit.
+// f_i = base^(−2i/n) and its scalings (linear, dynamic NTK, llama3, yarn, longrope) as
+// transformers defines them. `seq_len` matters for dynamic and longrope. `divisors` [n/2] or empty:
+// GGUF's rope_freqs. Throws Error{corrupt} when the divisors' length does not fit.
 RopeFrequencies rope_frequencies(const RopeSpec& rope, int n_ctx, int seq_len,
                                  const std::vector<float>& divisors = {});
 

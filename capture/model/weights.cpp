@@ -54,20 +54,17 @@ class LayerReader {
     return place(host, dtype_);
   }
 
-  at::Tensor gain(Role role) {
-    if (!model_.has(role, layer_)) return {};
-    const std::vector<float> values = model_.norm_gain(role, layer_).effective;
-    at::Tensor host = at::empty({static_cast<std::int64_t>(values.size())}, at::kFloat);
-    std::copy(values.begin(), values.end(), host.data_ptr<float>());
-    return place(host, at::kFloat);
-  }
+  Norm norm(Role role) { return read_norm(model_, role, layer_, device_); }
 
   at::Tensor plain(Role role) {
     if (!model_.has(role, layer_)) return {};
-    return place(at::tensor(model_.read_vector(role, layer_), at::kFloat), at::kFloat);
+    at::Tensor values = at::tensor(model_.read_vector(role, layer_), at::kFloat);
+    if (model_.rows(role, layer_) > 1) values = values.view({model_.rows(role, layer_), -1});
+    return place(values, at::kFloat);
   }
 
   std::int64_t n_bytes() const { return n_bytes_; }
+  bool has(Role role) const { return model_.has(role, layer_); }
 
  private:
   at::Tensor place(const at::Tensor& host, at::ScalarType dtype) {
@@ -81,6 +78,79 @@ class LayerReader {
   at::ScalarType dtype_;
   std::int64_t n_bytes_ = 0;
 };
+
+void read_attention(LayerReader& from, LayerWeights& w) {
+  w.q_norm = from.norm(Role::q_norm);
+  w.k_norm = from.norm(Role::k_norm);
+  w.qkv = from.has(Role::attn_gate) ? from.matrix({Role::q, Role::k, Role::v, Role::attn_gate})
+                                    : from.matrix({Role::q, Role::k, Role::v});
+  w.qkv_bias =
+      from.vector({{Role::q_bias, Role::q}, {Role::k_bias, Role::k}, {Role::v_bias, Role::v}});
+}
+
+void read_latents(LayerReader& from, LayerWeights& w) {
+  if (from.has(Role::q_a)) w.q_a = from.matrix({Role::q_a});
+  w.q_a_norm = from.norm(Role::q_a_norm);
+  w.qkv =
+      from.has(Role::attn_gate) ? from.matrix({Role::q, Role::attn_gate}) : from.matrix({Role::q});
+  w.kv_a = from.matrix({Role::kv_a});
+  w.kv_a_norm = from.norm(Role::kv_a_norm);
+  w.kv_b = from.matrix({Role::k, Role::v});
+  if (!from.has(Role::index_q)) return;
+  w.index_q = from.matrix({Role::index_q});
+  w.index_k = from.matrix({Role::index_k});
+  w.index_weights = from.matrix({Role::index_weights});
+  w.index_k_norm = from.norm(Role::index_k_norm);
+}
+
+void read_delta(LayerReader& from, LayerWeights& w) {
+  w.qkv = from.matrix({Role::delta_q, Role::delta_k, Role::delta_v, Role::delta_gate,
+                       Role::delta_beta, Role::delta_decay});
+  w.delta_conv = from.plain(Role::delta_conv);
+  w.delta_log_rate = from.plain(Role::delta_log_rate);
+  w.delta_dt_bias = from.plain(Role::delta_dt_bias);
+  w.delta_norm = from.norm(Role::delta_norm);
+  if (!from.has(Role::delta_gate_up)) return;
+  w.delta_gate_up = from.matrix({Role::delta_gate_up});
+  w.delta_decay_up = from.matrix({Role::delta_decay_up});
+}
+
+void read_mixer(LayerReader& from, Mixer mixer, LayerWeights& w) {
+  switch (mixer) {
+    case Mixer::attention:
+      read_attention(from, w);
+      break;
+    case Mixer::latent:
+      read_latents(from, w);
+      break;
+    case Mixer::delta:
+      read_delta(from, w);
+      break;
+  }
+  w.sink = from.plain(Role::sink);
+  w.o = from.matrix({Role::o});
+  w.o_bias = from.vector({{Role::o_bias, Role::o}});
+}
+
+void read_mlp(LayerReader& from, bool is_gated, LayerWeights& w) {
+  w.gate_up = is_gated ? from.matrix({Role::gate, Role::up}) : from.matrix({Role::up});
+  w.gate_up_bias = is_gated
+                       ? from.vector({{Role::gate_bias, Role::gate}, {Role::up_bias, Role::up}})
+                       : from.vector({{Role::up_bias, Role::up}});
+  w.down = from.matrix({Role::down});
+  w.down_bias = from.vector({{Role::down_bias, Role::down}});
+}
+
+void read_mixture(LayerReader& from, LayerWeights& w) {
+  w.router = from.matrix({Role::router});
+  w.router_bias = from.vector({{Role::router_bias, Role::router}});
+  w.choice_bias = from.plain(Role::choice_bias);
+  if (from.has(Role::shared_up)) {
+    w.shared.gate_up = from.matrix({Role::shared_gate, Role::shared_up});
+    w.shared.down = from.matrix({Role::shared_down});
+  }
+  if (from.has(Role::shared_router)) w.shared_router = from.matrix({Role::shared_router});
+}
 
 }  // namespace
 
@@ -101,6 +171,8 @@ void WeightStore::prefetch(int layer) {
 
 std::shared_ptr<const LayerWeights> WeightStore::layer(int layer) {
   std::shared_ptr<const LayerWeights> weights;
+  for (const auto& [other, kept] : kept_)
+    if (other != layer && kept->experts) kept->experts->forget();
   if (const auto kept = kept_.find(layer); kept != kept_.end()) {
     weights = kept->second;
   } else {
@@ -121,25 +193,47 @@ std::shared_ptr<const LayerWeights> WeightStore::layer(int layer) {
 
 std::shared_ptr<const LayerWeights> WeightStore::read(int layer) {
   const c10::InferenceMode inference;
+  const ArchSpec& spec = model_.spec();
   LayerReader from(model_, layer, device_, dtype_);
   auto w = std::make_shared<LayerWeights>();
-  w->ln1 = from.gain(Role::ln1);
-  w->ln2 = from.gain(Role::ln2);
+  w->ln1 = from.norm(Role::ln1);
+  w->ln2 = from.norm(Role::ln2);
+  w->ln1_post = from.norm(Role::ln1_post);
+  w->ln2_post = from.norm(Role::ln2_post);
   w->ln1_pre = from.plain(Role::ln1_pre);
   w->ln2_pre = from.plain(Role::ln2_pre);
-  w->q_norm = from.gain(Role::q_norm);
-  w->k_norm = from.gain(Role::k_norm);
-  w->qkv = from.matrix({Role::q, Role::k, Role::v});
-  w->qkv_bias =
-      from.vector({{Role::q_bias, Role::q}, {Role::k_bias, Role::k}, {Role::v_bias, Role::v}});
-  w->o = from.matrix({Role::o});
-  w->o_bias = from.vector({{Role::o_bias, Role::o}});
-  w->gate_up = from.matrix({Role::gate, Role::up});
-  w->gate_up_bias = from.vector({{Role::gate_bias, Role::gate}, {Role::up_bias, Role::up}});
-  w->down = from.matrix({Role::down});
-  w->down_bias = from.vector({{Role::down_bias, Role::down}});
+  read_mixer(from, spec.mixer(layer), *w);
+  if (spec.has_experts(layer)) {
+    read_mixture(from, *w);
+    w->experts = std::make_shared<ExpertSource>(model_, layer, device_, dtype_);
+  } else {
+    read_mlp(from, spec.mlp_gated, *w);
+  }
   w->n_bytes = from.n_bytes();
   return w;
+}
+
+Norm read_norm(const ModelFiles& model, Role role, int layer, at::Device device) {
+  const ArchSpec& spec = model.spec();
+  Norm norm{spec.norm_kind, norm_eps(spec, role), {}, {}, {}, {}};
+  if (!model.has(role, layer)) return norm;
+  const auto vector = [&](const std::vector<float>& values) {
+    return at::tensor(values, at::kFloat).to(device);
+  };
+  norm.gain = vector(model.norm_gain(role, layer).effective);
+  if (role == Role::index_k_norm) norm.kind = NormKind::layer_norm;
+  if ((spec.norm_bias || role == Role::index_k_norm) && model.has(bias_of(role), layer))
+    norm.bias = vector(model.read_vector(bias_of(role), layer));
+  const Role down = role == Role::ln1 ? Role::ln1_gate_down : Role::ln2_gate_down;
+  const Role up = role == Role::ln1 ? Role::ln1_gate_up : Role::ln2_gate_up;
+  if ((role == Role::ln1 || role == Role::ln2) && model.has(down, layer)) {
+    const auto matrix = [&](Role r) {
+      return read_matrix(model, r, layer, 0, model.rows(r, layer), device, at::kFloat);
+    };
+    norm.gate_down = matrix(down);
+    norm.gate_up = matrix(up);
+  }
+  return norm;
 }
 
 at::Tensor read_matrix(const ModelFiles& model, Role role, int layer, std::int64_t begin,
@@ -149,22 +243,46 @@ at::Tensor read_matrix(const ModelFiles& model, Role role, int layer, std::int64
   return host.to(device, dtype);
 }
 
-at::Tensor embed(const ModelFiles& model, const std::vector<int>& ids, at::Device device,
-                 at::ScalarType dtype) {
-  const std::int64_t d = model.spec().d_model;
-  at::Tensor host = at::empty({1, static_cast<std::int64_t>(ids.size()), d}, at::kFloat);
+namespace {
+
+// Rows `of` a role, [T, D]; a row that occurs twice is read once.
+at::Tensor gather_rows(const ModelFiles& model, Role role, const std::vector<int>& of) {
+  const std::int64_t d = model.cols(role, kNoLayer);
+  at::Tensor host = at::empty({1, static_cast<std::int64_t>(of.size()), d}, at::kFloat);
   float* rows = host.data_ptr<float>();
-  std::map<int, std::size_t> first_use;  // a repeated token is read once
-  for (std::size_t t = 0; t < ids.size(); ++t) {
+  std::map<int, std::size_t> first_use;
+  for (std::size_t t = 0; t < of.size(); ++t) {
     float* row = rows + static_cast<std::int64_t>(t) * d;
-    const auto [seen, is_new] = first_use.emplace(ids[t], t);
+    const auto [seen, is_new] = first_use.emplace(of[t], t);
     if (is_new) {
-      model.read_rows(Role::embed, kNoLayer, ids[t], ids[t] + 1, row);
+      model.read_rows(role, kNoLayer, of[t], of[t] + 1, row);
     } else {
       std::copy_n(rows + static_cast<std::int64_t>(seen->second) * d, d, row);
     }
   }
-  return host.to(device, dtype);
+  return host;
+}
+
+}  // namespace
+
+at::Tensor embed(const ModelFiles& model, const std::vector<int>& ids, at::Device device,
+                 at::ScalarType dtype) {
+  const ArchSpec& spec = model.spec();
+  at::Tensor x = gather_rows(model, Role::embed, ids);
+  if (spec.embed_scale != 1) {
+    // Gemma rounds the factor to the run's type.
+    const double scale =
+        dtype == at::kFloat
+            ? spec.embed_scale
+            : at::scalar_tensor(spec.embed_scale, at::kFloat).to(dtype).item<double>();
+    x = x * scale;
+  }
+  if (spec.learned_positions) {
+    std::vector<int> positions(ids.size());
+    std::iota(positions.begin(), positions.end(), spec.position_offset);
+    x = x + gather_rows(model, Role::pos_embed, positions);
+  }
+  return x.to(device, dtype);
 }
 
 }  // namespace sinkscope

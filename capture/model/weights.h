@@ -10,25 +10,43 @@
 #include <vector>
 
 #include "capture/checkpoint/model_files.h"
+#include "capture/model/moe.h"
+#include "capture/model/norm.h"
 
 namespace sinkscope {
 
 // The weights of one block on the device. Rows are torch's [out, in]. Absent parts are undefined
 // tensors. q, k and v lie in one matrix, gate and up in another: one product each.
 struct LayerWeights {
-  at::Tensor ln1, ln2;               // [D] effective gains, float32
-  at::Tensor ln1_pre, ln2_pre;       // [D] what the norms' inputs are multiplied by, float32
-  at::Tensor qkv, qkv_bias;          // [(H + 2G)·d, D] rows q, then k, then v; [(H + 2G)·d]
-  at::Tensor q_norm, k_norm;         // [d] effective gains, float32
-  at::Tensor o, o_bias;              // [D, H·d]
-  at::Tensor gate_up, gate_up_bias;  // [2·d_mlp, D] rows gate, then up
+  Norm ln1, ln2, ln1_post, ln2_post;
+  at::Tensor ln1_pre, ln2_pre;  // [D] what the norms' inputs are multiplied by, float32
+  at::Tensor qkv, qkv_bias;     // rows q [H·d], k [G·d], v [G·d_v] and, where there is one,
+                                // the gate of z [H·d_v]
+  Norm q_norm, k_norm;          // over [d], or over all heads at once
+  at::Tensor q_a, kv_a, kv_b;   // MLA; qkv is then q and gate over the latent, kv_b k and v
+  Norm q_a_norm, kv_a_norm;
+  at::Tensor delta_conv;  // [channels, taps] float32; qkv is then q, k, v, gate, β, decay
+  at::Tensor delta_log_rate, delta_dt_bias;  // float32
+  Norm delta_norm;
+  at::Tensor index_q, index_k, index_weights;  // sparse selection
+  Norm index_k_norm;
+  at::Tensor delta_gate_up, delta_decay_up;  // second halves of narrow gates and decays
+  at::Tensor sink;                           // [H] float32
+  at::Tensor o, o_bias;                      // [D, H·d_v]
+  at::Tensor gate_up, gate_up_bias;  // [2·d_mlp, D] rows gate, then up; without a gate: up alone
   at::Tensor down, down_bias;        // [D, d_mlp]
+  at::Tensor router, router_bias;    // [E, D], [E]
+  at::Tensor choice_bias;            // [E] float32
+  Expert shared;                     // the expert that every token goes through
+  at::Tensor shared_router;          // [1, D]
+  std::shared_ptr<ExpertSource> experts;  // null in a block without
   std::int64_t n_bytes = 0;
 };
 
 // Hands out blocks in order and reads one block ahead on a thread of its own. Blocks are kept up to
 // `keep_bytes` (for prompts that come in several groups); beyond that a block is dropped when the
-// caller lets go of it.
+// caller lets go of it. Experts are read when a token goes to them and dropped with the block's
+// turn.
 class WeightStore {
  public:
   WeightStore(const ModelFiles& model, at::Device device, at::ScalarType dtype,
@@ -59,7 +77,11 @@ class WeightStore {
 at::Tensor read_matrix(const ModelFiles& model, Role role, int layer, std::int64_t begin,
                        std::int64_t end, at::Device device, at::ScalarType dtype);
 
-// Embedding rows of the ids [T] -> [1, T, D]; only these rows are read.
+// A norm with its bias and gate; one that does not exist() when the role is not filled.
+Norm read_norm(const ModelFiles& model, Role role, int layer, at::Device device);
+
+// Embedding rows of the ids [T], scaled, plus learned positions -> [1, T, D]; only these rows are
+// read.
 at::Tensor embed(const ModelFiles& model, const std::vector<int>& ids, at::Device device,
                  at::ScalarType dtype);
 

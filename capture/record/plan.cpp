@@ -48,9 +48,38 @@ std::vector<StatsSite> statistics_sites(const ArchSpec& spec) {
   return sites;
 }
 
-// What `--record all` adds to the maps: norm outputs, q, k, v, z.
-constexpr Site kRecordAll[] = {Site::ln1_out, Site::ln2_out, Site::q_norm, Site::k_norm,
-                               Site::q,       Site::k,       Site::v,      Site::z};
+// What `--record all` adds to the maps: norm outputs, q, k, v, z, gates, routers.
+constexpr Site kRecordAll[] = {Site::ln1_out,
+                               Site::ln2_out,
+                               Site::q_norm,
+                               Site::k_norm,
+                               Site::q,
+                               Site::k,
+                               Site::v,
+                               Site::z,
+                               Site::ln1_post_out,
+                               Site::ln2_post_out,
+                               Site::ln1_gate,
+                               Site::ln2_gate,
+                               Site::attn_gate,
+                               Site::q_latent,
+                               Site::kv_latent,
+                               Site::linear_norm,
+                               Site::mlp_router,
+                               Site::mlp_router_logits,
+                               Site::mlp_shared_gate};
+
+// Those of the wanted blocks that have the site; none is an error that says so.
+std::vector<int> blocks_with(const ArchSpec& spec, Site site, const std::vector<int>& wanted,
+                             bool is_named) {
+  std::vector<int> layers;
+  for (const int layer : wanted)
+    if (has_site(spec, site, layer)) layers.push_back(layer);
+  if (layers.empty() && is_named)
+    throw Error(ErrorKind::invalid_argument,
+                fmt::format("none of the chosen layers has the site '{}'", hook_name(site)));
+  return layers;
+}
 
 std::vector<TapRecord> recorded_taps(const ArchSpec& spec, const RecordRequest& record) {
   std::vector<Site> sites;
@@ -72,10 +101,25 @@ std::vector<TapRecord> recorded_taps(const ArchSpec& spec, const RecordRequest& 
   sites.erase(std::unique(sites.begin(), sites.end()), sites.end());
   const std::vector<int> blocks = chosen(record.layers, spec.n_layers, "layer");
   std::vector<TapRecord> taps;
-  for (Site site : sites)
-    taps.push_back({hook_name(site), site == Site::ln_final_out ? site_layers(spec, site) : blocks,
-                    site_dims(spec, site)});
+  for (Site site : sites) {
+    const bool is_named =
+        std::find(record.sites.begin(), record.sites.end(), hook_name(site)) != record.sites.end();
+    const std::vector<int> layers = site == Site::ln_final_out
+                                        ? site_layers(spec, site)
+                                        : blocks_with(spec, site, blocks, is_named);
+    if (!layers.empty()) taps.push_back({hook_name(site), layers, site_dims(spec, site)});
+  }
   return taps;
+}
+
+}  // namespace
+
+namespace {
+
+std::int64_t longest_of(const CaptureRequest& request) {
+  std::int64_t longest = 0;
+  for (const RunInput& run : request.runs) longest = std::max<std::int64_t>(longest, run.seq_len());
+  return longest;
 }
 
 }  // namespace
@@ -107,6 +151,11 @@ CaptureLayout plan_capture(const ModelFiles& model, const CaptureRequest& reques
                                 r, id, t, spec.vocab_size - 1));
     }
   }
+  for (std::size_t r = 0; spec.learned_positions && r < request.runs.size(); ++r)
+    if (request.runs[r].seq_len() > spec.n_ctx)
+      throw Error(ErrorKind::invalid_argument,
+                  fmt::format("run{}: {} tokens: this model has {} learned positions", r,
+                              request.runs[r].seq_len(), spec.n_ctx));
   if (request.record.logits && !spec.has_head)
     throw Error(ErrorKind::unsupported,
                 "logits: this model has no head (no lm_head.weight, embeddings not tied)");
@@ -114,15 +163,20 @@ CaptureLayout plan_capture(const ModelFiles& model, const CaptureRequest& reques
   CaptureLayout layout;
   layout.model = {spec.name,         model.path(),        fingerprint(model.checkpoint()),
                   spec.architecture, model.config_text(), spec.n_layers,
-                  spec.n_heads,      spec.n_kv_heads,     spec.head_dim,
+                  spec.n_heads,      value_heads(spec),   spec.head_dim,
                   spec.d_model,      spec.vocab_size};
   layout.runs = request.runs;
-  layout.attention_layers = all_of(spec.n_layers);
+  layout.attention_layers = spec.attention_layers();
+  layout.parallel_blocks = spec.parallel;
   for (NamedNorms& norms : read_norms(model).roles) layout.norms.push_back(std::move(norms.facts));
   layout.sites = statistics_sites(spec);
   layout.stream = request.record.stream;
   if (request.record.maps) {
-    layout.pattern.layers = chosen(request.record.layers, spec.n_layers, "layer");
+    for (const int layer : chosen(request.record.layers, spec.n_layers, "layer"))
+      if (spec.mixer(layer) != Mixer::delta) layout.pattern.layers.push_back(layer);
+    if (layout.pattern.layers.empty())
+      throw Error(ErrorKind::invalid_argument,
+                  "maps: no softmax attention in the chosen layers, they are linear");
     layout.pattern.heads = chosen(request.record.heads, spec.n_heads, "head");
     if (!request.record.rows.empty())
       layout.pattern.rows = chosen(request.record.rows, shortest, "row");
@@ -136,7 +190,7 @@ CaptureLayout plan_capture(const ModelFiles& model, const CaptureRequest& reques
   layout.logits_full = request.record.logits;
   layout.top_k = std::min(request.top_k, spec.vocab_size);
   layout.provenance.dtype = request.dtype == RunDtype::float32 ? "float32" : "bfloat16";
-  layout.provenance.tile = describe_tiles(request.runs, spec.n_heads, spec.n_kv_heads);
+  layout.provenance.tile = describe_tiles(request.runs, spec.n_heads, value_heads(spec));
   layout.provenance.threads = resolved_threads(request);
   layout.provenance.command = request.command;
   return layout;
@@ -146,8 +200,12 @@ std::int64_t predicted_memory(const ModelFiles& model, const CaptureRequest& req
   const ArchSpec& spec = model.spec();
   const std::int64_t item = request.dtype == RunDtype::float32 ? 4 : 2;
   const std::int64_t d = spec.d_model;
-  const std::int64_t layer =
-      (d * (2 * spec.q_width() + 2 * spec.kv_width()) + 3 * d * spec.d_mlp) * item;
+  // With experts: those that the longest prompt can reach, one block's worth.
+  const std::int64_t reached =
+      std::min<std::int64_t>(spec.moe.n_experts, spec.moe.n_used * longest_of(request));
+  const std::int64_t mlp =
+      std::max<std::int64_t>(spec.d_mlp, reached * spec.moe.d_expert + spec.moe.d_shared);
+  const std::int64_t layer = (d * (2 * spec.q_width() + 2 * spec.kv_width()) + 3 * d * mlp) * item;
   std::int64_t longest = 0, states = 0;
   for (const RunInput& run : request.runs) {
     longest = std::max<std::int64_t>(longest, run.seq_len());

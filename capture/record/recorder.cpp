@@ -27,8 +27,10 @@ bool is_residual(Site site) {
   return site == Site::resid_pre || site == Site::resid_mid || site == Site::resid_post;
 }
 
-// Row of residual/sites: resid_pre of block 0, then mid and post of every block.
-int residual_row(Site site, int layer) {
+// Row of residual/sites: resid_pre of block 0, then mid and post of every block; parallel blocks
+// have no mid.
+int residual_row(Site site, int layer, bool parallel) {
+  if (parallel) return layer + (site == Site::resid_post ? 1 : 0);
   if (site == Site::resid_pre) return 2 * layer;
   return 2 * layer + (site == Site::resid_mid ? 1 : 2);
 }
@@ -98,7 +100,7 @@ void RunRecorder::on_residual(Site site, int layer, const at::Tensor& value) {
   if (site == Site::resid_post) write_stats(Site::resid_pre, layer + 1, stats, nullptr, median);
   if (site != Site::resid_mid) write_block_state(site == Site::resid_pre ? 0 : layer + 1, stats);
 
-  const int row = residual_row(site, layer);
+  const int row = residual_row(site, layer, layout_.parallel_blocks);
   const bool whole = layout_.stream;
   queue_.push(whole ? x.numel() * 4 : 0, [=, run = run_](CaptureWriter& writer) {
     const std::int64_t T = x.size(0), D = x.size(1), W = std::min<std::int64_t>(T, 64);
@@ -166,7 +168,7 @@ at::Tensor RunRecorder::on_attention(int layer, const AttentionCall& call) {
     maps = &*maps_;
   }
   const TileGeometry tile = tile_geometry(seq_len_, H, G);
-  const at::Tensor z = body_ == AttentionBody::fused
+  const at::Tensor z = body_ == AttentionBody::fused && !call.selected.defined()
                            ? attend_fused(call, tile, *stats, maps, stop_)
                            : attend_reference(call, tile, *stats, maps, stop_);
   if (!z.defined()) return z;

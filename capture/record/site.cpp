@@ -1,55 +1,53 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "capture/record/site.h"
 
-#include <numeric>
+#include <algorithm>
+#include <iterator>
 
 #include "core/capture_layout.h"
 
 namespace sinkscope {
 
-const char* hook_name(Site site) {
-  switch (site) {
-    case Site::resid_pre:
-      return "hook_resid_pre";
-    case Site::resid_mid:
-      return "hook_resid_mid";
-    case Site::resid_post:
-      return "hook_resid_post";
-    case Site::ln1_out:
-      return "ln1.hook_out";
-    case Site::ln2_out:
-      return "ln2.hook_out";
-    case Site::ln_final_out:
-      return "ln_final.hook_out";
-    case Site::attn_out:
-      return "hook_attn_out";
-    case Site::mlp_out:
-      return "hook_mlp_out";
-    case Site::q_norm:
-      return "attn.hook_q_norm";
-    case Site::k_norm:
-      return "attn.hook_k_norm";
-    case Site::q:
-      return "attn.hook_q";
-    case Site::k:
-      return "attn.hook_k";
-    case Site::v:
-      return "attn.hook_v";
-    case Site::rot_q:
-      return "attn.hook_rot_q";
-    case Site::rot_k:
-      return "attn.hook_rot_k";
-    case Site::z:
-      return "attn.hook_z";
-    case Site::mlp_pre:
-      return "mlp.hook_pre";
-    case Site::mlp_pre_linear:
-      return "mlp.hook_pre_linear";
-    case Site::mlp_post:
-      return "mlp.hook_post";
-  }
-  return "";
-}
+namespace {
+
+// In the order of the enum.
+constexpr const char* kHooks[] = {
+    "hook_resid_pre",
+    "hook_resid_mid",
+    "hook_resid_post",
+    "ln1.hook_out",
+    "ln2.hook_out",
+    "ln_final.hook_out",
+    "hook_attn_out",
+    "hook_mlp_out",
+    "attn.hook_q_norm",
+    "attn.hook_k_norm",
+    "attn.hook_q",
+    "attn.hook_k",
+    "attn.hook_v",
+    "attn.hook_rot_q",
+    "attn.hook_rot_k",
+    "attn.hook_z",
+    "mlp.hook_pre",
+    "mlp.hook_pre_linear",
+    "mlp.hook_post",
+    "ln1_post.hook_out",
+    "ln2_post.hook_out",
+    "ln1.hook_gate",
+    "ln2.hook_gate",
+    "attn.hook_gate",
+    "attn.hook_q_latent",
+    "attn.hook_kv_latent",
+    "linear.hook_norm",
+    "mlp.hook_router",
+    "mlp.hook_router_logits",
+    "mlp.hook_shared_gate",
+};
+static_assert(std::size(kHooks) == std::size(kAllSites));
+
+}  // namespace
+
+const char* hook_name(Site site) { return kHooks[static_cast<std::size_t>(site)]; }
 
 std::optional<Site> site_of_hook(const std::string& hook) {
   for (Site site : kAllSites)
@@ -58,29 +56,112 @@ std::optional<Site> site_of_hook(const std::string& hook) {
 }
 
 bool has_site(const ArchSpec& spec, Site site) {
-  if (site == Site::q_norm || site == Site::k_norm) return spec.qk_norm != QkNorm::none;
-  return true;
+  if (site == Site::ln_final_out) return true;
+  for (int layer = 0; layer < spec.n_layers; ++layer)
+    if (has_site(spec, site, layer)) return true;
+  return false;
+}
+
+bool has_site(const ArchSpec& spec, Site site, int layer) {
+  const Mixer mixer = spec.mixer(layer);
+  const bool has_experts = spec.has_experts(layer);
+  switch (site) {
+    case Site::resid_mid:
+      return !spec.parallel;
+    case Site::ln1_out:
+      return spec.has_ln1;
+    case Site::ln2_out:
+      return spec.has_ln2;
+    case Site::ln_final_out:
+      return false;  // outside the blocks
+    case Site::ln1_post_out:
+      return spec.has_ln1_post;
+    case Site::ln2_post_out:
+      return spec.has_ln2_post;
+    case Site::ln1_gate:
+      return spec.has_norm_gate(layer, Role::ln1);
+    case Site::ln2_gate:
+      return spec.has_norm_gate(layer, Role::ln2);
+    case Site::q_norm:
+    case Site::k_norm:
+      return spec.qk_norm != QkNorm::none && mixer == Mixer::attention;
+    case Site::q:
+    case Site::k:
+    case Site::v:
+    case Site::rot_q:
+    case Site::rot_k:
+    case Site::z:
+      return mixer != Mixer::delta;
+    case Site::attn_gate:
+      return spec.attn_gate && mixer != Mixer::delta;
+    case Site::q_latent:
+      return mixer == Mixer::latent && spec.latent.q_rank > 0;
+    case Site::kv_latent:
+      return mixer == Mixer::latent;
+    case Site::linear_norm:
+      return mixer == Mixer::delta;
+    case Site::mlp_pre:
+    case Site::mlp_post:
+      return !has_experts;
+    case Site::mlp_pre_linear:
+      return !has_experts && spec.mlp_gated;
+    case Site::mlp_router:
+    case Site::mlp_router_logits:
+      return has_experts;
+    case Site::mlp_shared_gate:
+      return has_experts && spec.moe.shared_router;
+    default:
+      return true;
+  }
 }
 
 std::vector<int> site_dims(const ArchSpec& spec, Site site) {
+  const bool is_latent = spec.latent.kv_rank > 0;
+  const int kv_heads = value_heads(spec);
+  const int q_dim = is_latent ? spec.latent.nope_dim + spec.latent.rope_dim : spec.head_dim;
   switch (site) {
     case Site::q_norm:
-    case Site::q:
-    case Site::rot_q:
-    case Site::z:
+      if (spec.qk_norm == QkNorm::whole) return {kSeqLen, spec.q_width()};
       return {spec.n_heads, kSeqLen, spec.head_dim};
     case Site::k_norm:
+      if (spec.qk_norm == QkNorm::whole) return {kSeqLen, spec.kv_width()};
+      return {kv_heads, kSeqLen, spec.head_dim};
+    case Site::q:
+    case Site::rot_q:
+      return {spec.n_heads, kSeqLen, q_dim};
     case Site::k:
-    case Site::v:
     case Site::rot_k:
-      return {spec.n_kv_heads, kSeqLen, spec.head_dim};
+      return {kv_heads, kSeqLen, q_dim};
+    case Site::v:
+      return {kv_heads, kSeqLen, spec.d_value()};
+    case Site::z:
+    case Site::attn_gate:
+      return {spec.n_heads, kSeqLen, spec.d_value()};
+    case Site::q_latent:
+      return {kSeqLen, spec.latent.q_rank};
+    case Site::kv_latent:
+      return {kSeqLen, spec.latent.kv_rank};
+    case Site::linear_norm:
+      return {spec.delta.n_value_heads, kSeqLen, spec.delta.value_dim};
     case Site::mlp_pre:
     case Site::mlp_pre_linear:
     case Site::mlp_post:
       return {kSeqLen, spec.d_mlp};
+    case Site::mlp_router:
+    case Site::mlp_router_logits:
+      return {kSeqLen, spec.moe.n_experts};
+    case Site::mlp_shared_gate:
+      return {kSeqLen};
     default:
       return {kSeqLen, spec.d_model};
   }
+}
+
+int value_heads(const ArchSpec& spec) {
+  if (spec.latent.kv_rank > 0) return spec.n_heads;
+  int most = spec.n_kv_heads;
+  for (const int n : spec.layer_kv_heads) most = std::max(most, n);
+  return most;
 }
 
 bool has_statistics(Site site) {
@@ -95,6 +176,11 @@ bool has_statistics(Site site) {
     case Site::mlp_out:
     case Site::q_norm:
     case Site::k_norm:
+    case Site::ln1_post_out:
+    case Site::ln2_post_out:
+    case Site::q_latent:
+    case Site::kv_latent:
+    case Site::linear_norm:
       return true;
     default:
       return false;
@@ -103,8 +189,9 @@ bool has_statistics(Site site) {
 
 std::vector<int> site_layers(const ArchSpec& spec, Site site) {
   if (site == Site::ln_final_out) return {-1};
-  std::vector<int> layers(static_cast<std::size_t>(spec.n_layers));
-  std::iota(layers.begin(), layers.end(), 0);
+  std::vector<int> layers;
+  for (int layer = 0; layer < spec.n_layers; ++layer)
+    if (has_site(spec, site, layer)) layers.push_back(layer);
   return layers;
 }
 

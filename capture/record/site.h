@@ -31,25 +31,63 @@ enum class Site {
   mlp_pre,
   mlp_pre_linear,  // gate and up projections
   mlp_post,        // input of the down projection
+  ln1_post_out,
+  ln2_post_out,  // norms of what a sub-layer puts out, before it is added
+  ln1_gate,
+  ln2_gate,   // gates of gated norms, after σ
+  attn_gate,  // gate of z, after σ
+  q_latent,
+  kv_latent,          // MLA: outputs of the latent norms
+  linear_norm,        // a delta-net's gated output norm
+  mlp_router,         // weights as used, 0 where a token does not go
+  mlp_router_logits,  // before softmax or σ
+  mlp_shared_gate,    // share of the shared expert, after σ
 };
 
-inline constexpr Site kAllSites[] = {
-    Site::resid_pre, Site::resid_mid,      Site::resid_post, Site::ln1_out,
-    Site::ln2_out,   Site::ln_final_out,   Site::attn_out,   Site::mlp_out,
-    Site::q_norm,    Site::k_norm,         Site::q,          Site::k,
-    Site::v,         Site::rot_q,          Site::rot_k,      Site::z,
-    Site::mlp_pre,   Site::mlp_pre_linear, Site::mlp_post};
+inline constexpr Site kAllSites[] = {Site::resid_pre,
+                                     Site::resid_mid,
+                                     Site::resid_post,
+                                     Site::ln1_out,
+                                     Site::ln2_out,
+                                     Site::ln_final_out,
+                                     Site::attn_out,
+                                     Site::mlp_out,
+                                     Site::q_norm,
+                                     Site::k_norm,
+                                     Site::q,
+                                     Site::k,
+                                     Site::v,
+                                     Site::rot_q,
+                                     Site::rot_k,
+                                     Site::z,
+                                     Site::mlp_pre,
+                                     Site::mlp_pre_linear,
+                                     Site::mlp_post,
+                                     Site::ln1_post_out,
+                                     Site::ln2_post_out,
+                                     Site::ln1_gate,
+                                     Site::ln2_gate,
+                                     Site::attn_gate,
+                                     Site::q_latent,
+                                     Site::kv_latent,
+                                     Site::linear_norm,
+                                     Site::mlp_router,
+                                     Site::mlp_router_logits,
+                                     Site::mlp_shared_gate};
 
 const char* hook_name(Site site);  // "hook_resid_pre", "attn.hook_q"
 std::optional<Site> site_of_hook(const std::string& hook);
 
-// Whether a model of this architecture has the site at all.
+// Whether a model of this architecture has the site at all: in some block, in this block.
 bool has_site(const ArchSpec& spec, Site site);
+bool has_site(const ArchSpec& spec, Site site, int layer);
 // Shape of one layer's tensor; kSeqLen (core/capture_layout.h) stands for T. Heads come first.
 std::vector<int> site_dims(const ArchSpec& spec, Site site);
+// Value heads of the attention statistics: the most that a layer has; MLA has one a query head.
+int value_heads(const ArchSpec& spec);
 // Sites whose statistics every capture has.
 bool has_statistics(Site site);
-// Block indices at which the site exists: all blocks, or {-1} after the last.
+// Block indices at which the site exists, or {-1} after the last block.
 std::vector<int> site_layers(const ArchSpec& spec, Site site);
 
 }  // namespace sinkscope

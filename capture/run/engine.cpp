@@ -90,12 +90,14 @@ class Run {
 
   std::optional<CaptureSummary> run() {
     const Clock::time_point begin = Clock::now();
+    const std::int64_t read_before = model_.bytes_read();
     pass_.warm_up();
     count_work();
     for (const auto& [first, last] : groups_)
       if (!run_group(first, last)) return finish_canceled();
     job_.progress.stage = Stage::closing;
     queue_.drain();
+    summary_.bytes_read = model_.bytes_read() - read_before;
     summary_.load_seconds = pass_.seconds_waited();
     summary_.forward_seconds = seconds_since(begin);
     summary_.write_seconds = queue_.seconds();

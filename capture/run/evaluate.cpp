@@ -19,8 +19,9 @@ class SilentListener final : public TapListener {
                G = static_cast<int>(call.k.size(1));
     AttentionStats stats(H, G, T);
     const TileGeometry tile = tile_geometry(T, H, G);
-    return is_cpu_ ? attend_fused(call, tile, stats, nullptr, stop_)
-                   : attend_reference(call, tile, stats, nullptr, stop_);
+    return is_cpu_ && !call.selected.defined()
+               ? attend_fused(call, tile, stats, nullptr, stop_)
+               : attend_reference(call, tile, stats, nullptr, stop_);
   }
 
  private:

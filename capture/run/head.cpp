@@ -147,6 +147,14 @@ at::Tensor HeadRows::slice(std::int64_t begin) {
   return rows;
 }
 
+at::Tensor HeadRows::finished(const at::Tensor& products) const {
+  const ArchSpec& spec = model_.spec();
+  at::Tensor logits = products.to(at::kCPU, at::kFloat).contiguous();
+  if (spec.logit_scale != 1) logits = logits.mul(spec.logit_scale);
+  if (spec.logit_cap > 0) logits = logits.div(spec.logit_cap).tanh_().mul_(spec.logit_cap);
+  return logits;
+}
+
 bool run_head(HeadRows& head_rows, std::vector<HeadRun>& runs, const HeadOptions& options,
               WriteQueue* queue, JobContext job) {
   const std::int64_t V = head_rows.vocab_size();
@@ -157,7 +165,7 @@ bool run_head(HeadRows& head_rows, std::vector<HeadRun>& runs, const HeadOptions
     // One tile of one run; what a twin is compared with is at hand while its baseline is.
     const auto tile = [&](std::size_t r, std::int64_t t, std::int64_t n) {
       const at::Tensor logits =
-          linear_layer(runs[r].normed.narrow(0, t, n), rows).to(at::kCPU, at::kFloat).contiguous();
+          head_rows.finished(linear_layer(runs[r].normed.narrow(0, t, n), rows));
       fold(logits, runs[r], states[r], t, static_cast<int>(begin), options.top_k);
       if (options.logits_full && queue != nullptr)
         queue->push(logits.numel() * 4, [=, file_run = runs[r].run](CaptureWriter& writer) {

@@ -36,6 +36,8 @@ class HeadRows {
  public:
   HeadRows(const ModelFiles& model, at::Device device, at::ScalarType dtype);
   std::int64_t vocab_size() const { return vocab_size_; }
+  // Logits of the products with a slice's rows: scaled and capped as the model does, float32.
+  at::Tensor finished(const at::Tensor& products) const;
   // Starts reading the first slice, unless that has begun already.
   void prefetch();
   // The slice that begins at `begin`, in order from 0; starts reading the next one.

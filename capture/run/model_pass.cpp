@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "capture/run/model_pass.h"
 
+#include <algorithm>
+
 namespace sinkscope {
 namespace {
 
@@ -9,7 +11,8 @@ template <class F>
 void for_what_ifs(const std::vector<Lane>& lanes, const F& prepare) {
   std::map<WhatIfPass*, std::vector<at::Tensor>> streams;
   for (const Lane& lane : lanes)
-    if (lane.what_if != nullptr) streams[lane.what_if].push_back(lane.stream);
+    if (lane.what_if != nullptr)
+      streams[lane.what_if].push_back(lane.block_input.defined() ? lane.block_input : lane.stream);
   for (const auto& [what_if, own] : streams) prepare(*what_if, own);
 }
 
@@ -22,14 +25,25 @@ ModelPass::ModelPass(const ModelFiles& model, at::Device device, at::ScalarType 
       device_(device),
       dtype_(dtype),
       weights_(model, device, dtype, keep_bytes),
-      layer_work_(std::int64_t{2} * spec_.q_width() + 2 * spec_.kv_width() + 3 * spec_.d_mlp) {
+      layer_work_(std::int64_t{2} * spec_.q_width() + 2 * spec_.kv_width() +
+                  3 * std::max(spec_.d_mlp, spec_.moe.n_used * spec_.moe.d_expert)) {
   if (spec_.has_head) head_rows_.emplace(model, device, dtype);
-  final_gain_ =
-      at::tensor(model.norm_gain(Role::ln_final, kNoLayer).effective, at::kFloat).to(device);
+  final_norm_ = read_norm(model, Role::ln_final, kNoLayer, device);
   if (spec_.pre_affine)
     final_pre_gain_ =
         at::tensor(model.read_vector(Role::ln_final_pre, kNoLayer), at::kFloat).to(device);
   if (spec_.rope.has_divisors) divisors_ = model.read_vector(Role::rope_divisors, kNoLayer);
+  for (int layer = 0; layer < spec_.n_layers; ++layer) {
+    const RopeSpec& rope = spec_.rope_of(layer);
+    const auto found = std::find(ropes_.begin(), ropes_.end(), rope);
+    rope_of_layer_.push_back(static_cast<std::size_t>(found - ropes_.begin()));
+    if (found == ropes_.end()) ropes_.push_back(rope);
+  }
+}
+
+BlockPass ModelPass::block(const Lane& lane, const LayerWeights& w, int layer) const {
+  const std::size_t kind = rope_of_layer_[static_cast<std::size_t>(layer)];
+  return {spec_, w, layer, lane.rotaries[kind], *lane.listener, *lane.edits};
 }
 
 Lane ModelPass::start(const std::vector<int>& token_ids, std::unique_ptr<TapListener> listener,
@@ -41,16 +55,20 @@ Lane ModelPass::start(const std::vector<int>& token_ids, std::unique_ptr<TapList
   lane.what_if = what_if;
   lane.edits = what_if != nullptr ? what_if->lane(token_ids) : std::make_unique<Interventions>();
   lane.stream = embed(model_, token_ids, device_, dtype_);
-  lane.rotary =
-      rotary_table(rope_frequencies(spec_.rope, spec_.n_ctx, seq_len, divisors_), seq_len, device_);
+  for (const RopeSpec& rope : ropes_)
+    lane.rotaries.push_back(
+        rotary_table(rope_frequencies(rope, spec_.n_ctx, seq_len,
+                                      rope.has_divisors ? divisors_ : std::vector<float>()),
+                     seq_len, device_));
   return lane;
 }
 
-void ModelPass::prepare_norm(const std::vector<Lane>& lanes, Role role, int layer,
-                             const at::Tensor& gain, const at::Tensor& pre_gain) {
+void ModelPass::prepare_norm(const std::vector<Lane>& lanes, Role role, int layer, const Norm& norm,
+                             const at::Tensor& pre_gain) {
+  if (!norm.exists()) return;
   for_what_ifs(lanes, [&](WhatIfPass& what_if, std::vector<at::Tensor> streams) {
     for (at::Tensor& x : streams) x = norm_input(x, pre_gain);
-    what_if.prepare_norm(role, layer, streams, gain, spec_.norm_eps);
+    what_if.prepare_norm(role, layer, streams, norm);
   });
 }
 
@@ -59,9 +77,7 @@ void ModelPass::residual_states(std::vector<Lane>& lanes, Site site, const Layer
   for_what_ifs(lanes, [&](WhatIfPass& what_if, const std::vector<at::Tensor>& streams) {
     what_if.prepare_residual(site, layer, streams);
   });
-  for (Lane& lane : lanes)
-    lane.stream = residual_state({spec_, w, layer, lane.rotary, *lane.listener, *lane.edits}, site,
-                                 lane.stream);
+  for (Lane& lane : lanes) lane.stream = residual_state(block(lane, w, layer), site, lane.stream);
 }
 
 bool ModelPass::run_blocks(std::vector<Lane>& lanes, JobContext job,
@@ -78,16 +94,17 @@ bool ModelPass::run_blocks(std::vector<Lane>& lanes, JobContext job,
     prepare_norm(lanes, Role::ln1, layer, w->ln1, w->ln1_pre);
     for (Lane& lane : lanes) {
       if (job.stop.stop_requested()) return false;
-      lane.stream =
-          attention_half({spec_, *w, layer, lane.rotary, *lane.listener, *lane.edits}, lane.stream);
+      if (spec_.parallel) lane.block_input = lane.stream;
+      lane.stream = attention_half(block(lane, *w, layer), lane.stream);
       if (!lane.stream.defined()) return false;
     }
-    residual_states(lanes, Site::resid_mid, *w, layer);
+    if (!spec_.parallel) residual_states(lanes, Site::resid_mid, *w, layer);
     prepare_norm(lanes, Role::ln2, layer, w->ln2, w->ln2_pre);
     for (Lane& lane : lanes) {
       if (job.stop.stop_requested()) return false;
-      lane.stream =
-          mlp_half({spec_, *w, layer, lane.rotary, *lane.listener, *lane.edits}, lane.stream);
+      lane.stream = mlp_half(block(lane, *w, layer), lane.stream,
+                             spec_.parallel ? lane.block_input : lane.stream);
+      lane.block_input = at::Tensor();
       job.progress.done += layer_work_ * lane.stream.size(1);
     }
     residual_states(lanes, Site::resid_post, *w, layer);
@@ -97,13 +114,12 @@ bool ModelPass::run_blocks(std::vector<Lane>& lanes, JobContext job,
 }
 
 std::vector<at::Tensor> ModelPass::final_norms(std::vector<Lane>& lanes) {
-  prepare_norm(lanes, Role::ln_final, kNoLayer, final_gain_, final_pre_gain_);
+  prepare_norm(lanes, Role::ln_final, kNoLayer, final_norm_, final_pre_gain_);
   std::vector<at::Tensor> normed;
   for (Lane& lane : lanes) {
     const at::Tensor seen = norm_input(lane.stream, final_pre_gain_);
     if (final_pre_gain_.defined()) lane.listener->on_norm_input(Role::ln_final, kNoLayer, seen);
-    const at::Tensor y =
-        lane.edits->on_norm(Role::ln_final, kNoLayer, seen, final_gain_, spec_.norm_eps);
+    const at::Tensor y = lane.edits->on_norm(Role::ln_final, kNoLayer, seen, final_norm_).y;
     lane.listener->on_tap(Site::ln_final_out, kNoLayer, y);
     lane.stream = at::Tensor();
     normed.push_back(y[0]);

@@ -23,8 +23,9 @@ struct Lane {
   std::unique_ptr<TapListener> listener;
   WhatIfPass* what_if = nullptr;         // null: as it is
   std::unique_ptr<Interventions> edits;  // never null
-  at::Tensor stream;  // [1, T, D]; between layers a lane is this and nothing else
-  RotaryTable rotary;
+  at::Tensor stream;                  // [1, T, D]; between layers a lane is this and nothing else
+  at::Tensor block_input;             // of a block whose halves are parallel, while it runs
+  std::vector<RotaryTable> rotaries;  // one for each kind of positions in the model
 };
 
 // The way of a group of prompts through the model, layer by layer: every layer's weights are read
@@ -56,8 +57,9 @@ class ModelPass {
   std::int64_t layer_work() const { return layer_work_; }
 
  private:
-  void prepare_norm(const std::vector<Lane>& lanes, Role role, int layer, const at::Tensor& gain,
+  void prepare_norm(const std::vector<Lane>& lanes, Role role, int layer, const Norm& norm,
                     const at::Tensor& pre_gain);
+  BlockPass block(const Lane& lane, const LayerWeights& w, int layer) const;
   void residual_states(std::vector<Lane>& lanes, Site site, const LayerWeights& w, int layer);
 
   const ModelFiles& model_;
@@ -66,7 +68,10 @@ class ModelPass {
   at::ScalarType dtype_;
   WeightStore weights_;
   std::optional<HeadRows> head_rows_;
-  at::Tensor final_gain_, final_pre_gain_;
+  Norm final_norm_;
+  at::Tensor final_pre_gain_;
+  std::vector<RopeSpec> ropes_;  // the kinds of positions, and which one a layer has
+  std::vector<std::size_t> rope_of_layer_;
   std::vector<float> divisors_;
   std::int64_t layer_work_ = 0;
 };

@@ -37,6 +37,7 @@ int n_above(const RescaleReport& report) {
 std::string bound_sentence(const RescaleReport& report) {
   const auto points = report.norms.size() * static_cast<std::size_t>(report.n_tokens);
   const int above = n_above(report);
+  if (points == 0) return "no RMS norm here that the bounds of 2601.22966, A.1 are about";
   return above == 0
              ? fmt::format("all {} norm outputs lie below bounds (1) and (5) of 2601.22966, A.1",
                            points)

@@ -68,8 +68,13 @@ class Reporter {
   }
 
   RescaleReport take() {
-    for (const NormFacts& norm : read_norms(reader_, run_))
-      if (norm.role == "ln1" || norm.role == "ln2" || norm.role == "ln_final") add_norms(norm);
+    for (const NormFacts& norm : read_norms(reader_, run_)) {
+      if (norm.role != "ln1" && norm.role != "ln2" && norm.role != "ln_final") continue;
+      if (norm.kind == "rms")
+        add_norms(norm);
+      else
+        report_.not_computed["the bound at " + norm.role] = "it is no RMS norm: " + norm.kind;
+    }
     add_heads();
     if (!weights_) {
       report_.not_computed["contribution into the next linear layer"] = "no model: --model M";

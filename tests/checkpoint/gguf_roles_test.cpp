@@ -90,7 +90,7 @@ TEST(GgufRoles, TensorsThatDoNotFitAreObstaclesWithBothShapes) {
   EXPECT_EQ(d.model.roles.find(Role::q, 0)->order, RowOrder::as_stored);  // no whole heads
   EXPECT_EQ(d.model.roles.find(Role::v, 1), nullptr);
   const Described moe = TinyModel().key("expert_count", 8u).describe();
-  EXPECT_THAT(moe.model.obstacles, ElementsAre(HasSubstr("llama.expert_count")));
+  EXPECT_THAT(moe.model.obstacles, ElementsAre(HasSubstr("llama.expert_used_count")));
 }
 
 TEST(FieldCases, FC20_NormsOfAModelWithUnreadableTensorsKeepTheirRoles) {
@@ -109,14 +109,14 @@ TEST(FieldCases, FC20_NormsOfAModelWithUnreadableTensorsKeepTheirRoles) {
 
 TEST(GgufRoles, UnknownArchitecturesShowTheirNorms) {
   GgufBytes bytes;
-  bytes.key("general.architecture", "olmo2").key("olmo2.attention.layer_norm_rms_epsilon", 1e-6f);
+  bytes.key("general.architecture", "falcon").key("falcon.attention.layer_norm_rms_epsilon", 1e-6f);
   bytes.floats("output_norm.weight", {2}, {1, 2});
   bytes.floats("blk.0.post_attention_norm.weight", {2}, {3, 4});
   bytes.floats("blk.0.post_ffw_norm.weight", {2}, {5, 6});
   bytes.floats("blk.2.attn_q_norm.weight", {3}, {7, 8, 9});
   bytes.floats("blk.2.attn_q_a_norm.weight", {3}, {7, 8, 9});
   const Described d = described(written(bytes));
-  EXPECT_THAT(d.model.obstacles, ElementsAre(HasSubstr("\"olmo2\"")));
+  EXPECT_THAT(d.model.obstacles, ElementsAre(HasSubstr("\"falcon\"")));
   EXPECT_THAT(d.model.warnings, ElementsAre(HasSubstr("attn_q_a_norm.weight")));
   EXPECT_EQ(d.model.spec.n_layers, 3);
   EXPECT_EQ(d.model.spec.norm_eps, 1e-6);

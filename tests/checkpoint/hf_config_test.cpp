@@ -123,8 +123,18 @@ TEST(HfConfig, EveryKindOfRopeScaling) {
   EXPECT_EQ(rope({{"type", "yarn"}, {"original_max_position_embeddings", 16}}).spec.rope.factor,
             4.0);
   EXPECT_THAT(rope({{"type", "linear"}}).obstacles, ElementsAre(HasSubstr("without a factor")));
+  EXPECT_THAT(rope({{"type", "ntk-by-hand"}, {"factor", 2}}).obstacles,
+              ElementsAre(HasSubstr("rope scaling \"ntk-by-hand\" is not supported")));
+  const json lists = {{"type", "longrope"},
+                      {"short_factor", {1.0, 1.5, 2.0}},
+                      {"long_factor", {2.0, 3.0, 4.0}},
+                      {"original_max_position_embeddings", 16}};
+  const RopeSpec longrope = rope(lists).spec.rope;
+  EXPECT_EQ(longrope.scaling, RopeScaling::longrope);
+  EXPECT_EQ(longrope.factor, 4.0);  // 64 positions, trained with 16
+  EXPECT_THAT(longrope.long_factor, ElementsAre(2, 3, 4));
   EXPECT_THAT(rope({{"type", "longrope"}, {"factor", 2}}).obstacles,
-              ElementsAre(HasSubstr("rope scaling \"longrope\" is not supported")));
+              ElementsAre(HasSubstr("not lists of one length")));
   EXPECT_THAT(rope({{"full_attention", {{"rope_type", "default"}}}}).obstacles,
               ElementsAre(HasSubstr("per layer type (full_attention)")));
 }
@@ -169,15 +179,73 @@ TEST(HfConfig, Biases) {
 }
 
 TEST(HfConfig, WhatCannotBeRunIsAnObstacleNotAnError) {
-  EXPECT_THAT(with("gpt2").obstacles, ElementsAre("architecture \"gpt2\" is not supported"));
+  EXPECT_THAT(with("rwkv").obstacles, ElementsAre("architecture \"rwkv\" is not supported"));
   EXPECT_THAT(parsed(json::object()).obstacles, ElementsAre(HasSubstr("no model_type")));
-  EXPECT_THAT(with("llama", {{"hidden_act", "gelu"}}).obstacles,
-              ElementsAre("activation \"gelu\" is not supported"));
+  EXPECT_THAT(with("llama", {{"hidden_act", "mish"}}).obstacles,
+              ElementsAre("activation \"mish\" is not supported"));
+  EXPECT_THAT(with("gemma2", {{"num_attention_heads", nullptr}}).obstacles,
+              ElementsAre("config.json has no num_attention_heads"));
   const HfConfig wrapper = parsed(
       {{"model_type", "llava"}, {"text_config", {{"model_type", "llama"}, {"hidden_size", 24}}}});
   EXPECT_THAT(wrapper.obstacles, ElementsAre(HasSubstr("\"llava\" wraps a language model")));
   EXPECT_EQ(wrapper.spec.d_model, 24);
   EXPECT_EQ(parsed({{"model_type", "gpt2"}, {"n_embd", 12}, {"n_layer", 3}}).spec.d_model, 12);
+}
+
+TEST(HfConfig, ActivationsUnderTheirManyNames) {
+  const auto activation = [](const char* family, const json& changes) {
+    return with(family, changes).spec.activation;
+  };
+  EXPECT_EQ(activation("llama", {{"hidden_act", "gelu"}}), Activation::gelu);
+  EXPECT_EQ(activation("gemma2", json::object()), Activation::gelu_tanh);
+  EXPECT_EQ(activation("gpt2", {{"activation_function", "relu"}}), Activation::relu);
+  EXPECT_EQ(activation("gpt2", json::object()), Activation::gelu_tanh);
+  EXPECT_EQ(activation("gpt_neox", json::object()), Activation::gelu);
+}
+
+// Gemma 3: windowed layers turn with a base of their own, whichever way config.json says it.
+TEST(HfConfig, RotaryPositionsByLayerType) {
+  const json old = {
+      {"sliding_window", 5},          {"sliding_window_pattern", 2},
+      {"rope_parameters", nullptr},   {"rope_theta", 700.0},
+      {"rope_local_base_freq", 30.0}, {"rope_scaling", {{"rope_type", "linear"}, {"factor", 8.0}}}};
+  const json modern = {
+      {"sliding_window", 5},
+      {"layer_types", {"sliding_attention", "full_attention"}},
+      {"rope_parameters",
+       {{"full_attention", {{"rope_type", "linear"}, {"factor", 8.0}, {"rope_theta", 700.0}}},
+        {"sliding_attention", {{"rope_type", "default"}, {"rope_theta", 30.0}}}}}};
+  for (const json& spelling : {old, modern}) {
+    const HfConfig config = with("gemma3_text", spelling);
+    ASSERT_THAT(config.obstacles, IsEmpty());
+    EXPECT_THAT(config.spec.window, ElementsAre(5, 0));
+    EXPECT_EQ(config.spec.rope_of(0).theta, 30);
+    EXPECT_EQ(config.spec.rope_of(0).scaling, RopeScaling::none);
+    EXPECT_EQ(config.spec.rope_of(1).theta, 700);
+    EXPECT_EQ(config.spec.rope_of(1).factor, 8);
+  }
+}
+
+// Which blocks have experts: Qwen's step and list, DeepSeek's first dense ones.
+TEST(HfConfig, BlocksWithExperts) {
+  const json sizes = {{"num_hidden_layers", 5},
+                      {"num_experts", 4},
+                      {"n_routed_experts", 4},
+                      {"num_experts_per_tok", 2},
+                      {"moe_intermediate_size", 6}};
+  json qwen = sizes, deepseek = sizes;
+  qwen["decoder_sparse_step"] = 2;
+  qwen["mlp_only_layers"] = {3};
+  EXPECT_THAT(with("qwen3_moe", qwen).spec.moe_layers, ElementsAre(0, 1, 0, 0, 0));
+  EXPECT_FALSE(with("qwen3_moe", qwen).spec.moe.renormalize);  // transformers' default
+  deepseek["first_k_dense_replace"] = 2;
+  EXPECT_THAT(with("deepseek_v3", deepseek).spec.moe_layers, ElementsAre(0, 0, 1, 1, 1));
+  json none = qwen;
+  none["moe_intermediate_size"] = nullptr;
+  EXPECT_THAT(with("qwen3_moe", none).obstacles, ElementsAre(HasSubstr("how wide they are")));
+  json many = qwen;
+  many["num_experts_per_tok"] = 5;
+  EXPECT_THAT(with("qwen3_moe", many).obstacles, ElementsAre(HasSubstr("more experts than exist")));
 }
 
 TEST(HfConfig, ValuesOfAnImpossibleTypeOrSizeAreCorrupt) {

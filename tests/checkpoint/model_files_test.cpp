@@ -7,6 +7,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <set>
 #include <sstream>
 
 #include "capture/checkpoint/hf_config.h"
@@ -140,7 +141,9 @@ TEST(OpenModel, Float8FoldersAreMultipliedByTheirScales) {
 
 // Every oracle of the family opens without a complaint, and both spellings of the config agree.
 TEST(OpenModel, OraclesOpenAndBothConfigSpellingsAgree) {
-  for (const char* name : {"llama", "llama_tied", "mistral", "qwen2", "qwen3"}) {
+  for (const char* name : {"llama", "llama_tied", "mistral", "qwen2", "qwen3", "qwen3_moe",
+                           "mixtral", "gemma2", "gemma3", "olmo2", "phi3", "granite", "smollm3",
+                           "gpt_neox", "gpt_oss", "gpt_neox_seq", "deepseek_v3", "qwen3_next"}) {
     SINKSCOPE_REQUIRE_SHARED(folder, std::string("oracles/") + name);
     const auto model = open_model(folder);
     EXPECT_THAT(model->obstacles(), IsEmpty()) << name;
@@ -149,7 +152,7 @@ TEST(OpenModel, OraclesOpenAndBothConfigSpellingsAgree) {
     const HfConfig modern = parse_hf_config(model->config_text(), "config.json");
     EXPECT_EQ(old.spec, modern.spec) << name;
     EXPECT_EQ(old.tied, modern.tied) << name;
-    EXPECT_EQ(model->spec().norm_eps, 0.002) << name;
+    EXPECT_GE(model->spec().norm_eps, 0.002) << name;  // every default is far below
   }
   SINKSCOPE_REQUIRE_SHARED(llama, "oracles/llama");
   const ArchSpec spec = open_model(llama)->spec();
@@ -167,8 +170,7 @@ TEST(OpenModel, OraclesOpenAndBothConfigSpellingsAgree) {
 
 // Models that cannot be run yet open, say so, and give their norms.
 TEST(OpenModel, OraclesOfOtherFamiliesCanBeInspected) {
-  for (const char* name : {"gemma3", "qwen3_moe", "gpt_oss", "olmo2", "deepseek_v3_fp8", "mixtral",
-                           "gpt_neox", "kimi_linear"}) {
+  for (const char* name : {"gemma4", "gemma4_moe"}) {
     SINKSCOPE_REQUIRE_SHARED(folder, std::string("oracles/") + name);
     const auto model = open_model(folder);
     EXPECT_THAT(model->obstacles(), Contains(HasSubstr("is not supported"))) << name;
@@ -176,8 +178,39 @@ TEST(OpenModel, OraclesOfOtherFamiliesCanBeInspected) {
     EXPECT_TRUE(model->has(Role::ln1, 1) || model->has(Role::ln1_post, 1)) << name;
     EXPECT_EQ(model->cols(Role::ln_final, kNoLayer), model->spec().d_model) << name;
   }
-  SINKSCOPE_REQUIRE_SHARED(gpt2, "oracles/gpt2");  // laid out otherwise: tensors only
-  EXPECT_FALSE(open_model(gpt2)->checkpoint().tensors().empty());
+  SINKSCOPE_REQUIRE_SHARED(bert, "oracles/bert");  // laid out otherwise: tensors only
+  EXPECT_FALSE(open_model(bert)->checkpoint().tensors().empty());
+}
+
+// Every role of every family comes as rows and columns of the size that the spec says, whatever it
+// is packed into, and no two roles of a block are the same numbers.
+TEST(OpenModel, RolesComeOutOfEveryPacking) {
+  for (const char* name : {"gpt2", "opt", "gpt_neox", "phi3", "qwen3_moe", "mixtral", "gpt_oss",
+                           "gpt_oss_mxfp4", "deepseek_v3", "deepseek_v3_fp8", "qwen3_next",
+                           "qwen3_5", "mimo_v2_flash", "flint", "axk2", "kimi_linear"}) {
+    SINKSCOPE_REQUIRE_SHARED(folder, std::string("oracles/") + name);
+    const auto model = open_model(folder);
+    ASSERT_THAT(model->obstacles(), IsEmpty()) << name;
+    const ArchSpec& spec = model->spec();
+    for (int layer = 0; layer < spec.n_layers; ++layer) {
+      std::set<std::vector<float>> seen;
+      for (const Role role : layer_roles(spec, layer)) {
+        const std::vector<std::int64_t> shape = expected_shape(role, spec, layer).shape;
+        const std::int64_t rows = shape.size() == 1 ? 1 : shape[0];
+        ASSERT_EQ(model->rows(role, layer), rows) << name << " " << to_string(role);
+        ASSERT_EQ(model->cols(role, layer), shape.back()) << name << " " << to_string(role);
+        const std::vector<float> whole = model->read_vector(role, layer);
+        // Any part equals that part of the whole.
+        std::vector<float> part(static_cast<std::size_t>((rows - rows / 2) * shape.back()));
+        model->read_rows(role, layer, rows / 2, rows, part.data());
+        EXPECT_TRUE(std::equal(part.begin(), part.end(), whole.end() - std::ssize(part)))
+            << name << " " << to_string(role);
+        if (rows > 1) {
+          EXPECT_TRUE(seen.insert(whole).second) << name << " " << to_string(role);
+        }
+      }
+    }
+  }
 }
 
 void expect_same_tensors(const ModelFiles& a, const ModelFiles& b) {

@@ -31,15 +31,26 @@ class WholeMaps : public MapSink {
   at::Tensor tile_;
 };
 
-AttentionCall random_call(int T, int H, int G, int d, int window) {
+// What a call may have beside queries, keys and values.
+struct Extras {
+  int d_value = 0;  // 0 = d
+  double cap = 0;
+  bool sink = false;
+};
+
+AttentionCall random_call(int T, int H, int G, int d, int window, const Extras& extras = {}) {
   auto generator = at::detail::createCPUGenerator(5);
   const auto normal = [&](int heads) {
     return at::randn({T, heads, d}, generator, at::kFloat) * 1.5;
   };
   // Slices of wider matrices, as the fused q/k/v product gives them.
   const at::Tensor qkv = at::cat({normal(H), normal(G), normal(G)}, 1);
-  return {qkv.narrow(1, 0, H), qkv.narrow(1, H, G), qkv.narrow(1, H + G, G),
-          1 / std::sqrt(static_cast<double>(d)), window};
+  AttentionCall call{qkv.narrow(1, 0, H), qkv.narrow(1, H, G), qkv.narrow(1, H + G, G),
+                     1 / std::sqrt(static_cast<double>(d)), window};
+  call.cap = extras.cap;
+  if (extras.d_value > 0) call.v = at::randn({T, G, extras.d_value}, generator, at::kFloat) * 1.5;
+  if (extras.sink) call.sink = at::randn({H, T}, generator, at::kFloat) * 2;
+  return call;
 }
 
 double largest_difference(const std::vector<float>& a, const std::vector<float>& b) {
@@ -51,6 +62,7 @@ double largest_difference(const std::vector<float>& a, const std::vector<float>&
 
 struct Shape {
   int T, H, G, d, window, tile_heads, tile_rows;
+  Extras extras = {};
 };
 class Bodies : public ::testing::TestWithParam<Shape> {};
 
@@ -81,7 +93,7 @@ void expect_equal_statistics(const AttentionStats& fused, const AttentionStats& 
 
 TEST_P(Bodies, FusedEqualsReference) {
   const Shape s = GetParam();
-  const AttentionCall call = random_call(s.T, s.H, s.G, s.d, s.window);
+  const AttentionCall call = random_call(s.T, s.H, s.G, s.d, s.window, s.extras);
   AttentionStats fused(s.H, s.G, s.T), reference(s.H, s.G, s.T);
   WholeMaps fused_maps(s.H, s.T), reference_maps(s.H, s.T);
   const TileGeometry tile{s.tile_heads, s.tile_rows};
@@ -101,7 +113,7 @@ TEST_P(Bodies, FusedEqualsReference) {
 // Every normalizer, each with keys lost both ways, and values scaled for one query head of a group.
 TEST_P(Bodies, FusedEqualsReferenceUnderEdits) {
   const Shape s = GetParam();
-  const AttentionCall plain = random_call(s.T, s.H, s.G, s.d, s.window);
+  const AttentionCall plain = random_call(s.T, s.H, s.G, s.d, s.window, s.extras);
   const std::vector<Normalizer> kinds = {
       {},
       {.kind = NormalizerKind::softmax1},
@@ -116,7 +128,7 @@ TEST_P(Bodies, FusedEqualsReferenceUnderEdits) {
       SCOPED_TRACE(std::string(name_of(kind.kind)) + (loses ? ", keys lost" : ""));
       AttentionEdit edit;
       edit.normalizers.assign(static_cast<std::size_t>(s.H), kind);
-      edit.normalizers[0] = {};  // one head as it is
+      edit.normalizers[0].reset();  // one head as the model has it
       if (loses) {
         edit.lost = at::zeros({s.H, s.T}, at::kBool);
         edit.lost.narrow(0, 1, s.H - 1).select(1, 0).fill_(true);
@@ -142,12 +154,45 @@ TEST_P(Bodies, FusedEqualsReferenceUnderEdits) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Shapes, Bodies,
-                         ::testing::Values(Shape{1, 4, 2, 6, 0, 4, 1},
-                                           Shape{23, 4, 2, 24, 0, 4, 23},
-                                           Shape{100, 6, 2, 10, 0, 3, 40},
-                                           Shape{150, 6, 3, 8, 7, 2, 150},
-                                           Shape{131, 3, 1, 14, 40, 3, 64}));
+INSTANTIATE_TEST_SUITE_P(
+    Shapes, Bodies,
+    ::testing::Values(Shape{1, 4, 2, 6, 0, 4, 1}, Shape{23, 4, 2, 24, 0, 4, 23},
+                      Shape{100, 6, 2, 10, 0, 3, 40}, Shape{150, 6, 3, 8, 7, 2, 150},
+                      Shape{131, 3, 1, 14, 40, 3, 64}, Shape{70, 4, 2, 8, 0, 4, 70, {5, 0, false}},
+                      Shape{99, 6, 3, 8, 11, 2, 64, {0, 2.5, false}},
+                      Shape{83, 4, 4, 10, 0, 4, 30, {7, 0, true}},
+                      Shape{150, 6, 2, 6, 9, 6, 150, {9, 1.5, true}}));
+
+// The sink's share and the rows make 1; −∞ logits change nothing, huge ones take everything.
+TEST(Attention, SinkLogitsTakeTheirShare) {
+  const int T = 40, H = 4, G = 2;
+  AttentionCall call = random_call(T, H, G, 8, 0, {6, 0, true});
+  AttentionCall plain = call;
+  plain.sink = at::Tensor();
+  for (auto* body : {attend_fused, attend_reference}) {
+    AttentionStats stats(H, G, T), without(H, G, T);
+    WholeMaps maps(H, T), plain_maps(H, T);
+    const at::Tensor z = body(call, {H, T}, stats, &maps, {});
+    const at::Tensor z_plain = body(plain, {H, T}, without, &plain_maps, {});
+    for (int h = 0; h < H; ++h)
+      for (int t = 0; t < T; ++t) {
+        const auto i = static_cast<std::size_t>(h * T + t);
+        const double b = call.sink[h][t].item<float>(), lse = stats.lse[i];
+        const double null = 1 / (1 + std::exp(lse - b));  // e^b / (e^b + e^lse)
+        ASSERT_NEAR(stats.null_mass[i], null, 1e-6);
+        ASSERT_NEAR(maps.maps[h][t].sum().item<float>(), 1 - null, 1e-6);
+        ASSERT_NEAR((z[t][h] - z_plain[t][h] * (1 - null)).abs().max().item<float>(), 0, 1e-5);
+      }
+    EXPECT_EQ(without.null_mass, std::vector<float>(static_cast<std::size_t>(H * T), 0.0f));
+    AttentionCall extreme = call;
+    extreme.sink = at::full({H, T}, -1e30f);
+    EXPECT_LT((body(extreme, {H, T}, stats, nullptr, {}) - z_plain).abs().max().item<float>(),
+              1e-6);
+    extreme.sink = at::full({H, T}, 1e30f);
+    EXPECT_EQ(body(extreme, {H, T}, stats, nullptr, {}).abs().max().item<float>(), 0);
+    EXPECT_EQ(stats.null_mass, std::vector<float>(static_cast<std::size_t>(H * T), 1.0f));
+  }
+}
 
 // FC-31: the strict upper triangle is exactly zero, for T = 1 too.
 TEST(FieldCases, FC31_TheExplicitPathKeepsTheCausalMask) {

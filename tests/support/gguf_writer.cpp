@@ -6,7 +6,9 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <map>
 #include <numbers>
+#include <set>
 #include <stdexcept>
 #include <vector>
 
@@ -22,16 +24,64 @@ struct BlockTensor {
 };
 
 constexpr BlockTensor kBlockTensors[] = {
-    {Role::ln1, "attn_norm.weight"},      {Role::q, "attn_q.weight"},
-    {Role::k, "attn_k.weight"},           {Role::v, "attn_v.weight"},
-    {Role::o, "attn_output.weight"},      {Role::q_bias, "attn_q.bias"},
-    {Role::k_bias, "attn_k.bias"},        {Role::v_bias, "attn_v.bias"},
-    {Role::o_bias, "attn_output.bias"},   {Role::q_norm, "attn_q_norm.weight"},
-    {Role::k_norm, "attn_k_norm.weight"}, {Role::ln2, "ffn_norm.weight"},
-    {Role::gate, "ffn_gate.weight"},      {Role::up, "ffn_up.weight"},
-    {Role::down, "ffn_down.weight"},      {Role::gate_bias, "ffn_gate.bias"},
-    {Role::up_bias, "ffn_up.bias"},       {Role::down_bias, "ffn_down.bias"},
+    {Role::ln1, "attn_norm.weight"},
+    {Role::q, "attn_q.weight"},
+    {Role::k, "attn_k.weight"},
+    {Role::v, "attn_v.weight"},
+    {Role::o, "attn_output.weight"},
+    {Role::q_bias, "attn_q.bias"},
+    {Role::k_bias, "attn_k.bias"},
+    {Role::v_bias, "attn_v.bias"},
+    {Role::o_bias, "attn_output.bias"},
+    {Role::q_norm, "attn_q_norm.weight"},
+    {Role::k_norm, "attn_k_norm.weight"},
+    {Role::ln2, "ffn_norm.weight"},
+    {Role::ln1_bias, "attn_norm.bias"},
+    {Role::ln2_bias, "ffn_norm.bias"},
+    {Role::sink, "attn_sinks.weight"},
+    {Role::ln1_post, "post_attention_norm.weight"},
+    {Role::ln2_post, "post_ffw_norm.weight"},
+    {Role::router, "ffn_gate_inp.weight"},
+    {Role::router_bias, "ffn_gate_inp.bias"},
+    {Role::expert_gate, "ffn_gate_exps.weight"},
+    {Role::expert_up, "ffn_up_exps.weight"},
+    {Role::expert_down, "ffn_down_exps.weight"},
+    {Role::expert_gate_bias, "ffn_gate_exps.bias"},
+    {Role::expert_up_bias, "ffn_up_exps.bias"},
+    {Role::expert_down_bias, "ffn_down_exps.bias"},
+    {Role::gate, "ffn_gate.weight"},
+    {Role::up, "ffn_up.weight"},
+    {Role::down, "ffn_down.weight"},
+    {Role::gate_bias, "ffn_gate.bias"},
+    {Role::up_bias, "ffn_up.bias"},
+    {Role::down_bias, "ffn_down.bias"},
 };
+
+// Several roles in one tensor, rows below one another (formats of converted GPT-2, GPT-NeoX,
+// Phi-3).
+struct Stack {
+  const char* name;
+  std::vector<Role> roles;
+};
+
+std::vector<Stack> stacks_of(const std::string& arch) {
+  const Stack qkv{"attn_qkv.weight", {Role::q, Role::k, Role::v}};
+  const Stack biases{"attn_qkv.bias", {Role::q_bias, Role::k_bias, Role::v_bias}};
+  if (arch == "gpt2" || arch == "gptneox") return {qkv, biases};
+  if (arch == "phi3") return {qkv, {"ffn_up.weight", {Role::gate, Role::up}}};
+  return {};
+}
+
+std::string gguf_architecture(const std::string& model_type) {
+  static const std::map<std::string, std::string> other = {
+      {"mistral", "llama"},    {"mixtral", "llama"},      {"qwen3_moe", "qwen3moe"},
+      {"gpt_neox", "gptneox"}, {"gemma3_text", "gemma3"}, {"gpt_oss", "gpt-oss"},
+      {"olmo3", "olmo2"}};
+  const auto found = other.find(model_type);
+  return found == other.end() ? model_type : found->second;
+}
+
+bool is_stored_in_pairs(const std::string& arch) { return arch == "llama" || arch == "granite"; }
 
 bool is_rotated(Role role) {
   return role == Role::q || role == Role::k || role == Role::q_bias || role == Role::k_bias;
@@ -93,8 +143,10 @@ void write_rope(const ArchSpec& spec, const std::string& arch, GgufBytes& file) 
       real("scaling.factor", rope.factor);
       return;
     case RopeScaling::yarn:
-      if (rope.mscale || rope.mscale_all_dim || rope.attention_factor)
+      if (rope.mscale || rope.mscale_all_dim)
         throw std::invalid_argument("GGUF has no key for this yarn scaling");
+      if (rope.attention_factor)  // beside the usual growth
+        real("scaling.attn_factor", *rope.attention_factor / (0.1 * std::log(rope.factor) + 1));
       file.key(key("scaling.type"), "yarn");
       real("scaling.factor", rope.factor);
       file.key(key("scaling.original_context_length"),
@@ -103,8 +155,18 @@ void write_rope(const ArchSpec& spec, const std::string& arch, GgufBytes& file) 
       real("scaling.yarn_beta_fast", rope.beta_fast);
       real("scaling.yarn_beta_slow", rope.beta_slow);
       return;
+    case RopeScaling::longrope: {
+      const auto floats = [](const std::vector<double>& values) {
+        return std::vector<float>(values.begin(), values.end());
+      };
+      file.floats("rope_factors_long.weight", {rope.rotary_dim / 2}, floats(rope.long_factor));
+      file.floats("rope_factors_short.weight", {rope.rotary_dim / 2}, floats(rope.short_factor));
+      file.key(key("scaling.original_context_length"),
+               static_cast<std::uint32_t>(rope.original_context));
+      return;
+    }
     case RopeScaling::dynamic:
-      throw std::invalid_argument("GGUF cannot say dynamic rope scaling");
+      throw std::invalid_argument("GGUF cannot say this rope scaling");
   }
 }
 
@@ -116,13 +178,32 @@ void write_keys(const ArchSpec& spec, const std::string& arch, GgufBytes& file) 
   count("block_count", spec.n_layers);
   count("context_length", spec.n_ctx);
   count("embedding_length", spec.d_model);
-  count("feed_forward_length", spec.d_mlp);
+  count("feed_forward_length", spec.d_mlp > 0 ? spec.d_mlp : spec.moe.d_expert);
   count("vocab_size", spec.vocab_size);
   count("attention.head_count", spec.n_heads);
   count("attention.head_count_kv", spec.n_kv_heads);
   count("attention.key_length", spec.head_dim);
   count("attention.value_length", spec.head_dim);
-  file.key(arch + ".attention.layer_norm_rms_epsilon", static_cast<float>(spec.norm_eps));
+  const bool is_rms = spec.norm_kind == NormKind::rms;
+  const auto real = [&](const char* name, double value) {
+    file.key(arch + "." + name, static_cast<float>(value));
+  };
+  real(is_rms ? "attention.layer_norm_rms_epsilon" : "attention.layer_norm_epsilon", spec.norm_eps);
+  if (spec.attention_scale != 1 / std::sqrt(static_cast<double>(spec.head_dim)))
+    real("attention.scale", spec.attention_scale);
+  if (spec.score_cap > 0) real("attn_logit_softcapping", spec.score_cap);
+  if (spec.logit_cap > 0) real("final_logit_softcapping", spec.logit_cap);
+  if (arch == "granite") {
+    real("embedding_scale", spec.embed_scale);
+    real("residual_scale", spec.residual_scale);
+    real("logit_scale", 1 / spec.logit_scale);
+  }
+  if (arch == "gptneox") file.key("gptneox.use_parallel_residual", spec.parallel);
+  if (spec.moe.n_experts > 0) {
+    count("expert_count", spec.moe.n_experts);
+    count("expert_used_count", spec.moe.n_used);
+    count("expert_feed_forward_length", spec.moe.d_expert);
+  }
   const int window =
       spec.window.empty() ? 0 : *std::max_element(spec.window.begin(), spec.window.end());
   if (window > 0) {
@@ -134,6 +215,11 @@ void write_keys(const ArchSpec& spec, const std::string& arch, GgufBytes& file) 
     for (const bool flag : windowed) flags += flag ? '\1' : '\0';
     file.key_raw(arch + ".attention.sliding_window_pattern", 9, flags);
   }
+  for (std::size_t layer = 0; arch == "gemma3" && layer < spec.window.size(); ++layer)
+    if (spec.window[layer] > 0) {
+      real("rope.freq_base_swa", spec.layer_ropes[layer].theta);
+      break;
+    }
   if (spec.bos_id >= 0)
     file.key("tokenizer.ggml.bos_token_id", static_cast<std::uint32_t>(spec.bos_id));
   if (spec.eos_id >= 0)
@@ -144,28 +230,66 @@ void write_keys(const ArchSpec& spec, const std::string& arch, GgufBytes& file) 
 
 std::string write_gguf(const ModelFiles& model, const std::string& path) {
   const ArchSpec& spec = model.spec();
-  const std::string arch = spec.architecture == "mistral" ? "llama" : spec.architecture;
+  const std::string arch = gguf_architecture(spec.architecture);
   GgufBytes file;
   write_keys(spec, arch, file);
-  write_rope(spec, arch, file);
+  if (spec.rope.rotary_dim > 0) write_rope(spec, arch, file);
+  const auto values_of = [&](Role role, int layer) {
+    std::vector<float> values(
+        static_cast<std::size_t>(model.rows(role, layer) * model.cols(role, layer)));
+    model.read_rows(role, layer, 0, model.rows(role, layer), values.data());
+    // Families whose norms multiply by 1 + w are converted to what they multiply by.
+    if (is_norm_gain(role))
+      for (float& value : values) value += static_cast<float>(spec.norm_offset);
+    return values;
+  };
   const auto add = [&](Role role, int layer, const std::string& name) {
     const std::int64_t n_rows = model.rows(role, layer), n_cols = model.cols(role, layer);
     const bool is_vector = n_rows == 1;
-    std::vector<float> values(static_cast<std::size_t>(n_rows * n_cols));
-    model.read_rows(role, layer, 0, n_rows, values.data());
-    if (arch == "llama" && is_rotated(role)) {
+    std::vector<float> values = values_of(role, layer);
+    if (is_stored_in_pairs(arch) && is_rotated(role)) {
       values = into_pairs(values, is_vector ? n_cols : n_rows, spec.head_dim, spec.rope.rotary_dim);
     }
-    const std::vector<std::int64_t> matrix = {n_rows, n_cols};
-    file.floats(name, is_vector ? std::vector<std::int64_t>{n_cols} : matrix, values);
+    std::vector<std::int64_t> shape = {n_rows, n_cols};
+    if (is_vector) shape = {n_cols};
+    if (role == Role::expert_gate || role == Role::expert_up || role == Role::expert_down)
+      shape = {spec.moe.n_experts, n_rows / spec.moe.n_experts, n_cols};
+    file.floats(name, shape, values);
+  };
+  const auto add_stack = [&](const Stack& stack, int layer) {
+    std::vector<float> all;
+    for (const Role role : stack.roles) {
+      const std::vector<float> values = values_of(role, layer);
+      all.insert(all.end(), values.begin(), values.end());
+    }
+    const std::int64_t n_cols = model.cols(stack.roles.front(), layer);
+    const auto n = static_cast<std::int64_t>(all.size());
+    const bool is_vector = model.rows(stack.roles.front(), layer) == 1;
+    file.floats(
+        fmt::format("blk.{}.{}", layer, stack.name),
+        is_vector ? std::vector<std::int64_t>{n} : std::vector<std::int64_t>{n / n_cols, n_cols},
+        all);
   };
   add(Role::embed, kNoLayer, "token_embd.weight");
   add(Role::ln_final, kNoLayer, "output_norm.weight");
-  if (!spec.tied && spec.has_head) add(Role::unembed, kNoLayer, "output.weight");
+  if (model.has(Role::ln_final_bias, kNoLayer))
+    add(Role::ln_final_bias, kNoLayer, "output_norm.bias");
+  if (model.has(Role::pos_embed, kNoLayer)) add(Role::pos_embed, kNoLayer, "position_embd.weight");
+  // Converters write GPT-2's tied head a second time.
+  if ((!spec.tied || arch == "gpt2") && spec.has_head)
+    add(Role::unembed, kNoLayer, "output.weight");
+  const std::vector<Stack> stacks = stacks_of(arch);
   for (int layer = 0; layer < spec.n_layers; ++layer) {
+    std::set<Role> stacked;
+    for (const Stack& stack : stacks) {
+      add_stack(stack, layer);
+      stacked.insert(stack.roles.begin(), stack.roles.end());
+    }
     for (const BlockTensor& tensor : kBlockTensors) {
-      if (model.has(tensor.role, layer))
-        add(tensor.role, layer, fmt::format("blk.{}.{}", layer, tensor.name));
+      if (!model.has(tensor.role, layer) || stacked.contains(tensor.role)) continue;
+      const bool renamed = arch == "gpt-oss" && tensor.role == Role::ln2;
+      add(tensor.role, layer,
+          fmt::format("blk.{}.{}", layer, renamed ? "post_attention_norm.weight" : tensor.name));
     }
   }
   return file.write(path);

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#pragma once
+
+#include <span>
+#include <string>
+
+#include "capture/checkpoint/hf_config.h"
+#include "capture/checkpoint/json_keys.h"
+#include "capture/checkpoint/role_table.h"
+
+namespace sinkscope {
+
+// How a family lays a role into the tensor that it names. Experts are numbered by {} in the name.
+enum class Packing {
+  own,                        // the role's own tensor
+  reshaped,                   // its values in another shape
+  transposed,                 // [in, out]
+  qkv_rows,                   // q, k, v one below the other
+  qkv_columns,                // the same, transposed
+  qkv_by_head,                // per head: q, k, v
+  gate_up_rows,               // gate, then up
+  query_gate_by_head,         // per head: q, its gate
+  key_value_by_head,          // MLA, per head: k, v
+  delta_rows,                 // q, k, v of all heads one below the other
+  delta_by_head,              // per key head: q, k, v of its value heads, gate of those
+  delta_pairs_by_head,        // per key head: beta, then decay of its value heads
+  expert_each,                // a tensor an expert
+  qkv_each,                   // a tensor for each of q, k and v, {} in the name is the letter
+  experts_gate_up,            // [E, 2I, D], per expert: gate, then up
+  experts_alternate,          // [E, 2I, D] or [E, 2I]: gate, up, gate, …
+  experts_alternate_columns,  // [E, D, 2I]: the same, transposed
+  experts_transposed,         // [E, in, out]
+};
+
+// Where a role is found. Several lines of one role are spellings: the first that exists counts.
+struct TensorName {
+  Role role;
+  const char* name;  // after the layer's number, or after the prefix
+  Packing packing = Packing::own;
+};
+
+// One family of Hugging Face folders as data. Defaults are those of transformers' configuration
+// classes, for keys that config.json lacks; 0 = the key must be there.
+struct Family {
+  const char* model_type;
+  int vocab_size = 0, d_mlp = 0, n_ctx = 0, bos_id = -1, eos_id = -1;
+  int d_model = 0, n_layers = 0, n_heads = 0;
+  bool tied = false;
+  double rope_theta = 10000;
+  double rotary_part = 1;  // partial_rotary_factor
+  bool has_rope = true;
+  bool has_delta = false;                    // layer type "linear_attention"
+  const char* full_type = "full_attention";  // another word for it
+  const char* activation = "silu";
+  std::span<const TensorName> names = {};  // what differs from the Llama family
+  const char* prefix = "model.";           // optional in the files
+  const char* layers = "layers.";
+  // Keys that only this family has; sizes, norms, windows by layer_types and rope are read already.
+  void (*read)(const JsonKeys& keys, HfConfig& out) = nullptr;
+};
+
+// Null for a model_type that is not known.
+const Family* find_family(const std::string& model_type);
+// The lines of one role, which stand together.
+std::span<const TensorName> lines_of(std::span<const TensorName> names, Role role);
+// Names of the Llama family, on which the others build.
+std::span<const TensorName> llama_names();
+// Spellings of a role in a family's files; empty where it has none.
+std::span<const TensorName> names_of(const Family& family, Role role);
+
+// Shape of the stored tensor that a role lies in, and which part of it is the role's.
+struct Packed {
+  std::vector<std::int64_t> shape;
+  std::string because;  // in the config's words
+  TensorView view;
+};
+Packed packed(Packing packing, Role role, const ArchSpec& spec, int layer);
+
+// For the families' readers. Windows of `width` on the layers that `is_windowed` names, where
+// config.json has no layer_types; sliding_window null = none, absent = `fallback`.
+template <class F>
+void window_layers(const JsonKeys& keys, int fallback, HfConfig& out, const F& is_windowed) {
+  if (!out.layer_types.empty()) return;
+  std::optional<std::int64_t> width = keys.whole("sliding_window", 1, 1 << 26);
+  if (!width && !keys.is_null("sliding_window") && fallback > 0) width = fallback;
+  for (int layer = 0; layer < out.spec.n_layers && width; ++layer)
+    if (is_windowed(layer))
+      out.spec.window[static_cast<std::size_t>(layer)] = static_cast<int>(*width);
+}
+
+// Reads attention_bias into the spec: q, k, v and o alike.
+void read_attention_bias(const JsonKeys& keys, HfConfig& out);
+// Top-k of softmax over num_experts experts; sizes under the names that families give them.
+void read_experts(const JsonKeys& keys, std::initializer_list<const char*> count,
+                  std::initializer_list<const char*> used, const char* width, HfConfig& out);
+// Blocks with experts as Qwen says it: not in mlp_only_layers, every decoder_sparse_step-th.
+void read_sparse_layers(const JsonKeys& keys, std::vector<std::int64_t> fallback, HfConfig& out);
+
+// MLA: the latents' sizes, attention scale and mixers of all layers.
+void read_latent(const JsonKeys& keys, HfConfig& out);
+// DeepSeek's mixture: sigmoid scores, choice within groups, an ungated shared expert; which layers
+// have it by mlp_layer_types, else from first_k_dense_replace on.
+void read_grouped_experts(const JsonKeys& keys, HfConfig& out);
+
+}  // namespace sinkscope

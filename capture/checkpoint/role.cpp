@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "capture/checkpoint/role.h"
+
+#include <iterator>
+
+namespace sinkscope {
+namespace {
+
+// In the order of the enum.
+constexpr const char* kNames[] = {
+    "embed",
+    "unembed",
+    "pos_embed",
+    "type_embed",
+    "embed_norm",
+    "embed_norm_bias",
+    "ln_final",
+    "ln_final_bias",
+    "ln_final_pre",
+    "rope_divisors",
+    "ln1",
+    "ln1_bias",
+    "ln1_pre",
+    "ln1_gate_down",
+    "ln1_gate_up",
+    "q",
+    "k",
+    "v",
+    "o",
+    "q_bias",
+    "k_bias",
+    "v_bias",
+    "o_bias",
+    "q_norm",
+    "k_norm",
+    "attn_gate",
+    "sink",
+    "q_a",
+    "q_a_norm",
+    "kv_a",
+    "kv_a_norm",
+    "index_q",
+    "index_k",
+    "index_weights",
+    "index_k_norm",
+    "index_k_norm_bias",
+    "delta_q",
+    "delta_k",
+    "delta_v",
+    "delta_gate",
+    "delta_beta",
+    "delta_decay",
+    "delta_gate_up",
+    "delta_decay_up",
+    "delta_conv",
+    "delta_log_rate",
+    "delta_dt_bias",
+    "delta_norm",
+    "ln1_post",
+    "ln1_post_bias",
+    "ln2",
+    "ln2_bias",
+    "ln2_pre",
+    "ln2_gate_down",
+    "ln2_gate_up",
+    "gate",
+    "up",
+    "down",
+    "gate_bias",
+    "up_bias",
+    "down_bias",
+    "router",
+    "router_bias",
+    "choice_bias",
+    "expert_gate",
+    "expert_up",
+    "expert_down",
+    "expert_gate_bias",
+    "expert_up_bias",
+    "expert_down_bias",
+    "shared_gate",
+    "shared_up",
+    "shared_down",
+    "shared_router",
+    "ln2_post",
+    "ln2_post_bias",
+};
+static_assert(std::size(kNames) == static_cast<std::size_t>(Role::last) + 1);
+
+}  // namespace
+
+const char* to_string(Role role) { return kNames[static_cast<std::size_t>(role)]; }
+
+Role bias_of(Role norm) { return static_cast<Role>(static_cast<int>(norm) + 1); }
+
+bool is_norm_gain(Role role) {
+  switch (role) {
+    case Role::embed_norm:
+    case Role::ln_final:
+    case Role::ln1:
+    case Role::q_norm:
+    case Role::k_norm:
+    case Role::q_a_norm:
+    case Role::kv_a_norm:
+    case Role::delta_norm:
+    case Role::index_k_norm:
+    case Role::ln1_post:
+    case Role::ln2:
+    case Role::ln2_post:
+      return true;
+    default:
+      return false;
+  }
+}
+
+}  // namespace sinkscope

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#pragma once
+
+#include <string>
+
+namespace sinkscope {
+
+// What a tensor is for. A role names the place in the model, not the file's word for it. Layer
+// roles take a block index, the others take kNoLayer. Matrices are [out, in].
+enum class Role {
+  embed,
+  unembed,
+  pos_embed,   // [positions, D], learned
+  type_embed,  // [types, D]; row 0 is added everywhere
+  embed_norm,
+  embed_norm_bias,
+  ln_final,
+  ln_final_bias,
+  ln_final_pre,   // *_pre: the PreAffine gain in front of a norm
+  rope_divisors,  // the last role without a layer
+  ln1,
+  ln1_bias,
+  ln1_pre,
+  ln1_gate_down,  // [r, D], [D, r]: GatedNorm, y ⊙ σ(up silu(down y))
+  ln1_gate_up,
+  q,
+  k,
+  v,
+  o,
+  q_bias,
+  k_bias,
+  v_bias,
+  o_bias,
+  q_norm,
+  k_norm,
+  attn_gate,  // [H·d_v, in of q]: z ⊙ σ(gate)
+  sink,       // [H] logits of the null route
+  q_a,        // MLA: [q_rank, D] and its norm; q then reads the latent
+  q_a_norm,
+  kv_a,  // MLA: [kv_rank + rope, D] and the norm of its first part, which k and v read
+  kv_a_norm,
+  index_q,  // sparse selection: [n_I·d_I, q_rank], [d_I, D], [n_I, D], LayerNorm [d_I]
+  index_k,
+  index_weights,
+  index_k_norm,
+  index_k_norm_bias,
+  delta_q,  // gated delta-net: [N_k·d_k, D], [N_k·d_k, D], [N_v·d_v, D]
+  delta_k,
+  delta_v,
+  delta_gate,     // [N_v·d_v, D], of the output norm
+  delta_beta,     // [N_v, D]
+  delta_decay,    // [N_v, D]
+  delta_gate_up,  // where the gate and the decay go through a narrow layer, its second half
+  delta_decay_up,
+  delta_conv,  // [channels of q, k, v, taps], the last tap is the current token
+  delta_log_rate,
+  delta_dt_bias,
+  delta_norm,
+  ln1_post,
+  ln1_post_bias,
+  ln2,
+  ln2_bias,
+  ln2_pre,
+  ln2_gate_down,
+  ln2_gate_up,
+  gate,
+  up,
+  down,
+  gate_bias,
+  up_bias,
+  down_bias,
+  router,  // [E, D]
+  router_bias,
+  choice_bias,  // [E], only chooses
+  expert_gate,  // [E·d_expert, D]: the experts' rows one below the other
+  expert_up,
+  expert_down,       // [E·D, d_expert]
+  expert_gate_bias,  // [E, d_expert], one row an expert
+  expert_up_bias,
+  expert_down_bias,
+  shared_gate,  // the expert that every token goes through
+  shared_up,
+  shared_down,
+  shared_router,  // [1, D]: its share σ(w·n)
+  ln2_post,
+  ln2_post_bias,
+  last = ln2_post_bias,
+};
+inline constexpr int kNoLayer = -1;
+
+const char* to_string(Role role);  // "embed", "ln1", "q", …
+// Whether the role belongs to a block.
+constexpr bool is_layer_role(Role role) { return role > Role::rope_divisors; }
+// The bias beside a norm's gain, and whether the role is such a gain.
+Role bias_of(Role norm);
+bool is_norm_gain(Role role);
+
+}  // namespace sinkscope

@@ -1,0 +1,289 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include <fmt/format.h>
+
+#include "capture/checkpoint/hf_names.h"
+
+namespace sinkscope {
+namespace {
+
+using Roles = std::vector<Role>;
+
+void add(Roles& roles, bool wanted, std::initializer_list<Role> more) {
+  if (wanted) roles.insert(roles.end(), more);
+}
+
+void add_norm(Roles& roles, const ArchSpec& spec, bool wanted, Role norm) {
+  add(roles, wanted, {norm});
+  add(roles, wanted && spec.norm_bias, {bias_of(norm)});
+}
+
+void add_mixer(Roles& roles, const ArchSpec& spec, int layer) {
+  switch (spec.mixer(layer)) {
+    case Mixer::attention:
+      add(roles, true, {Role::q, Role::k, Role::v, Role::o});
+      add(roles, spec.qkv_bias, {Role::q_bias, Role::k_bias, Role::v_bias});
+      add(roles, spec.o_bias, {Role::o_bias});
+      add(roles, spec.qk_norm != QkNorm::none, {Role::q_norm, Role::k_norm});
+      break;
+    case Mixer::latent:
+      add(roles, spec.latent.q_rank > 0, {Role::q_a, Role::q_a_norm});
+      add(roles, true, {Role::q, Role::kv_a, Role::kv_a_norm, Role::k, Role::v, Role::o});
+      add(roles, spec.index.n_heads > 0,
+          {Role::index_q, Role::index_k, Role::index_weights, Role::index_k_norm,
+           Role::index_k_norm_bias});
+      break;
+    case Mixer::delta:
+      add(roles, true,
+          {Role::delta_q, Role::delta_k, Role::delta_v, Role::delta_gate, Role::delta_beta,
+           Role::delta_decay, Role::delta_conv, Role::delta_log_rate, Role::delta_dt_bias,
+           Role::delta_norm, Role::o});
+      add(roles, spec.delta.narrow > 0, {Role::delta_gate_up, Role::delta_decay_up});
+      return;
+  }
+  add(roles, spec.attn_gate, {Role::attn_gate});
+  add(roles, spec.has_sink(layer), {Role::sink});
+}
+
+void add_mlp(Roles& roles, const ArchSpec& spec, int layer) {
+  if (!spec.has_experts(layer)) {
+    add(roles, spec.mlp_gated, {Role::gate});
+    add(roles, true, {Role::up, Role::down});
+    add(roles, spec.mlp_bias && spec.mlp_gated, {Role::gate_bias});
+    add(roles, spec.mlp_bias, {Role::up_bias, Role::down_bias});
+    return;
+  }
+  const MoeSpec& moe = spec.moe;
+  add(roles, true, {Role::router, Role::expert_gate, Role::expert_up, Role::expert_down});
+  add(roles, moe.router_bias, {Role::router_bias});
+  add(roles, moe.choice_bias, {Role::choice_bias});
+  add(roles, moe.expert_bias,
+      {Role::expert_gate_bias, Role::expert_up_bias, Role::expert_down_bias});
+  add(roles, moe.d_shared > 0, {Role::shared_gate, Role::shared_up, Role::shared_down});
+  add(roles, moe.shared_router, {Role::shared_router});
+}
+
+// Sizes in the config's words.
+struct Words {
+  const ArchSpec& spec;
+  std::string model = fmt::format("hidden_size {}", spec.d_model);
+  std::string mlp = fmt::format("intermediate_size {}", spec.d_mlp);
+  std::string q = fmt::format("num_attention_heads {} x head_dim {}", spec.n_heads, spec.head_dim);
+  std::string kv(int n) const {
+    return fmt::format("num_key_value_heads {} x head_dim {}", n, spec.head_dim);
+  }
+  std::string index() const {
+    return fmt::format("index_n_heads {} x index_head_dim {}", spec.index.n_heads,
+                       spec.index.head_dim);
+  }
+  std::string experts() const {
+    return fmt::format("experts {}, their width {}", spec.moe.n_experts, spec.moe.d_expert);
+  }
+};
+
+ExpectedShape latent_shape(Role role, const ArchSpec& spec) {
+  const LatentSpec& latent = spec.latent;
+  const std::int64_t D = spec.d_model, H = spec.n_heads;
+  const std::int64_t q_in = latent.q_rank == 0       ? D
+                            : latent.query_sees_both ? 2 * latent.q_rank
+                                                     : latent.q_rank;
+  const std::string because =
+      fmt::format("q_lora_rank {}, kv_lora_rank {}, heads of {} + {} dims with values of {}",
+                  latent.q_rank, latent.kv_rank, latent.nope_dim, latent.rope_dim, spec.d_value());
+  switch (role) {
+    case Role::q:
+      return {{H * (latent.nope_dim + latent.rope_dim), q_in}, because};
+    case Role::k:
+      return {{H * latent.nope_dim, latent.kv_rank}, because};
+    case Role::v:
+      return {{H * spec.d_value(), latent.kv_rank}, because};
+    case Role::attn_gate:
+      return {{H * spec.d_value(), q_in}, because};
+    case Role::q_a:
+      return {{latent.q_rank, D}, because};
+    case Role::q_a_norm:
+      return {{latent.q_rank}, because};
+    case Role::kv_a:
+      return {{latent.kv_rank + latent.rope_dim, D}, because};
+    default:  // kv_a_norm
+      return {{latent.kv_rank}, because};
+  }
+}
+
+ExpectedShape delta_shape(Role role, const ArchSpec& spec) {
+  const DeltaSpec& delta = spec.delta;
+  const std::int64_t D = spec.d_model, keys = delta.n_key_heads * delta.key_dim,
+                     values = delta.n_value_heads * delta.value_dim;
+  const std::string because =
+      fmt::format("{} key heads of {}, {} value heads of {}", delta.n_key_heads, delta.key_dim,
+                  delta.n_value_heads, delta.value_dim);
+  switch (role) {
+    case Role::delta_q:
+    case Role::delta_k:
+      return {{keys, D}, because};
+    case Role::delta_v:
+      return {{values, D}, because};
+    case Role::delta_gate:
+      return {{delta.narrow > 0 ? delta.narrow : values, D}, because};
+    case Role::delta_beta:
+      return {{delta.n_value_heads, D}, because};
+    case Role::delta_decay:
+      return {{delta.narrow > 0 ? delta.narrow : delta.n_value_heads, D}, because};
+    case Role::delta_gate_up:
+    case Role::delta_decay_up:
+      return {{values, delta.narrow}, because};
+    case Role::delta_dt_bias:
+      return {{delta.narrow > 0 ? values : delta.n_value_heads}, because};
+    case Role::delta_conv:
+      return {{delta.n_channels(), delta.n_taps}, because};
+    case Role::delta_norm:
+      return {{delta.value_dim}, because};
+    default:  // delta_log_rate
+      return {{delta.n_value_heads}, because};
+  }
+}
+
+}  // namespace
+
+std::vector<Role> layer_roles(const ArchSpec& spec, int layer) {
+  Roles roles;
+  add_norm(roles, spec, spec.has_ln1, Role::ln1);
+  add(roles, spec.has_norm_gate(layer, Role::ln1), {Role::ln1_gate_down, Role::ln1_gate_up});
+  add_mixer(roles, spec, layer);
+  add_norm(roles, spec, spec.has_ln1_post, Role::ln1_post);
+  add_norm(roles, spec, spec.has_ln2, Role::ln2);
+  add(roles, spec.has_norm_gate(layer, Role::ln2), {Role::ln2_gate_down, Role::ln2_gate_up});
+  add_mlp(roles, spec, layer);
+  add_norm(roles, spec, spec.has_ln2_post, Role::ln2_post);
+  add(roles, spec.pre_affine, {Role::ln1_pre, Role::ln2_pre});
+  return roles;
+}
+
+std::vector<Role> outer_roles(const ArchSpec& spec) {
+  Roles roles;
+  add(roles, spec.learned_positions, {Role::pos_embed});
+  add_norm(roles, spec, true, Role::ln_final);
+  add(roles, spec.pre_affine, {Role::ln_final_pre});
+  return roles;
+}
+
+ExpectedShape expected_shape(Role role, const ArchSpec& spec, int layer) {
+  const std::int64_t d_model = spec.d_model, d_mlp = spec.d_mlp, vocab = spec.vocab_size;
+  const MoeSpec& moe = spec.moe;
+  const std::int64_t E = moe.n_experts, I = moe.d_expert, H = spec.n_heads;
+  const std::int64_t q_width = spec.q_width(), z_width = spec.z_width();
+  const int G = role > Role::rope_divisors ? spec.kv_heads(layer) : spec.n_kv_heads;
+  const bool is_latent = spec.latent.kv_rank > 0;
+  const Words words{spec};
+  const std::string &model = words.model, &mlp = words.mlp, &q = words.q;
+  switch (role) {
+    case Role::embed:
+    case Role::unembed:
+      return {{vocab, d_model}, fmt::format("vocab_size {}, {}", vocab, model)};
+    case Role::pos_embed:
+      return {{spec.n_ctx + spec.position_offset, d_model},
+              fmt::format("positions {}, {}", spec.n_ctx + spec.position_offset, model)};
+    case Role::type_embed:
+      return {{2, d_model}, model};
+    case Role::q:
+      if (is_latent) return latent_shape(role, spec);
+      return {{q_width, d_model}, q + ", " + model};
+    case Role::k:
+      if (is_latent) return latent_shape(role, spec);
+      return {{std::int64_t{G} * spec.head_dim, d_model}, words.kv(G) + ", " + model};
+    case Role::v:
+      if (is_latent) return latent_shape(role, spec);
+      return {{std::int64_t{G} * spec.d_value(), d_model}, words.kv(G) + ", " + model};
+    case Role::o:
+      if (spec.mixer(layer) == Mixer::delta)
+        return {{d_model, spec.delta.n_value_heads * spec.delta.value_dim}, model};
+      return {{d_model, z_width}, model + ", " + q};
+    case Role::q_bias:
+      return {{q_width}, q};
+    case Role::k_bias:
+      return {{std::int64_t{G} * spec.head_dim}, words.kv(G)};
+    case Role::v_bias:
+      return {{std::int64_t{G} * spec.d_value()}, words.kv(G)};
+    case Role::q_norm:
+      if (spec.qk_norm == QkNorm::whole) return {{q_width}, q};
+      return {{spec.head_dim}, fmt::format("head_dim {}", spec.head_dim)};
+    case Role::k_norm:
+      if (spec.qk_norm == QkNorm::whole) return {{spec.kv_width()}, words.kv(G)};
+      return {{spec.head_dim}, fmt::format("head_dim {}", spec.head_dim)};
+    case Role::attn_gate:
+      if (is_latent) return latent_shape(role, spec);
+      return {{z_width, d_model}, q + ", " + model};
+    case Role::sink:
+      return {{H}, fmt::format("num_attention_heads {}", H)};
+    case Role::q_a:
+    case Role::q_a_norm:
+    case Role::kv_a:
+    case Role::kv_a_norm:
+      return latent_shape(role, spec);
+    case Role::index_q:
+      return {{spec.index.n_heads * spec.index.head_dim, spec.latent.q_rank}, words.index()};
+    case Role::index_k:
+      return {{spec.index.head_dim, d_model}, words.index()};
+    case Role::index_weights:
+      return {{spec.index.n_heads, d_model}, words.index()};
+    case Role::index_k_norm:
+    case Role::index_k_norm_bias:
+      return {{spec.index.head_dim}, words.index()};
+    case Role::delta_q:
+    case Role::delta_k:
+    case Role::delta_v:
+    case Role::delta_gate:
+    case Role::delta_gate_up:
+    case Role::delta_decay_up:
+    case Role::delta_beta:
+    case Role::delta_decay:
+    case Role::delta_conv:
+    case Role::delta_log_rate:
+    case Role::delta_dt_bias:
+    case Role::delta_norm:
+      return delta_shape(role, spec);
+    case Role::ln1_gate_down:
+    case Role::ln2_gate_down:
+      return {{spec.norm_gate_rank, d_model},
+              fmt::format("rank {}, {}", spec.norm_gate_rank, model)};
+    case Role::ln1_gate_up:
+    case Role::ln2_gate_up:
+      return {{d_model, spec.norm_gate_rank},
+              fmt::format("{}, rank {}", model, spec.norm_gate_rank)};
+    case Role::gate:
+    case Role::up:
+      return {{d_mlp, d_model}, mlp + ", " + model};
+    case Role::down:
+      return {{d_model, d_mlp}, model + ", " + mlp};
+    case Role::gate_bias:
+    case Role::up_bias:
+      return {{d_mlp}, mlp};
+    case Role::router:
+      return {{E, d_model}, words.experts() + ", " + model};
+    case Role::router_bias:
+    case Role::choice_bias:
+      return {{E}, words.experts()};
+    case Role::expert_gate:
+    case Role::expert_up:
+      return {{E * I, d_model}, words.experts() + ", " + model};
+    case Role::expert_down:
+      return {{E * d_model, I}, words.experts() + ", " + model};
+    case Role::expert_gate_bias:
+    case Role::expert_up_bias:
+      return {{E, I}, words.experts()};
+    case Role::expert_down_bias:
+      return {{E, d_model}, words.experts() + ", " + model};
+    case Role::shared_gate:
+    case Role::shared_up:
+      return {{moe.d_shared, d_model}, fmt::format("shared width {}, {}", moe.d_shared, model)};
+    case Role::shared_down:
+      return {{d_model, moe.d_shared}, fmt::format("{}, shared width {}", model, moe.d_shared)};
+    case Role::shared_router:
+      return {{1, d_model}, model};
+    case Role::rope_divisors:
+      return {{spec.rope.rotary_dim / 2}, fmt::format("head_dim {} / 2", spec.head_dim)};
+    default:  // norms and biases of the stream's width
+      return {{d_model}, model};
+  }
+}
+
+}  // namespace sinkscope

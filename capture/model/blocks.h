@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#pragma once
+
+#include <ATen/ATen.h>
+
+#include "capture/model/forward.h"
+
+// Parts of a block that several kinds of block share; see forward.h for what they are given.
+// An undefined result means canceled.
+namespace sinkscope {
+
+// [B, T, width] -> [B, T, heads, d], from the column `first` on.
+at::Tensor heads_of(const at::Tensor& x, std::int64_t first, std::int64_t heads, std::int64_t d);
+
+// Softmax attention of rotated queries and keys, up to z [1, T, H, d_v]; n1 is what they were made
+// of. Taps rot_q and rot_k.
+// `selected` as in AttentionCall.
+at::Tensor attend(const BlockPass& pass, const at::Tensor& n1, at::Tensor rot_q,
+                  const at::Tensor& rot_k, const at::Tensor& v, const at::Tensor& selected = {});
+
+// What follows attention: z ⊙ σ(gate) with a gate [1, T, H·d_v] (undefined = none), tap, W_o.
+at::Tensor attention_output(const BlockPass& pass, const at::Tensor& z, const at::Tensor& gate);
+
+// Multi-head latent attention (DeepSeek-V2): queries from a latent, keys and values from another,
+// one rotary key for all heads.
+at::Tensor latent_attention(const BlockPass& pass, const at::Tensor& n1);
+
+// The keys that each query of a sparse layer sees: positions [T, top_k]; undefined = all. `latent`
+// [1, T, q_rank] is the normed query latent.
+at::Tensor indexed_keys(const BlockPass& pass, const at::Tensor& n1, const at::Tensor& latent);
+// The n_best causal keys of each query by Σ_h w_h relu(q_h · k · d^-1/2); later keys fill up where
+// a query has fewer. q [T, heads, d], k [T, d], weights [T, heads], float32 -> [T, n_best].
+at::Tensor best_keys(const at::Tensor& q, const at::Tensor& k, const at::Tensor& weights,
+                     std::int64_t n_best);
+
+// Gated delta-net: short causal convolution, linear attention with decay, gated output norm.
+at::Tensor delta_net(const BlockPass& pass, const at::Tensor& n1);
+
+// The delta rule, S <- e^g S;  S <- S + k (β (v − Sᵀk))ᵀ;  o = Sᵀq, from S = 0, in chunks.
+//   q, k [H, T, d_k], v [H, T, d_v], log_decay and beta [H, T], float32 -> o [H, T, d_v]
+at::Tensor delta_rule(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+                      const at::Tensor& log_decay, const at::Tensor& beta, int chunk);
+// The same with a decay for each key channel, log_decay [H, T, d_k], token by token: its chunk form
+// divides by decays that underflow.
+at::Tensor channel_delta_rule(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+                              const at::Tensor& log_decay, const at::Tensor& beta);
+
+}  // namespace sinkscope

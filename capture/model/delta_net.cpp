@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "capture/model/blocks.h"
+#include "capture/model/linear.h"
+
+namespace sinkscope {
+namespace {
+
+constexpr int kChunk = 64;
+
+// silu of a causal convolution of each channel by itself; u [1, T, C], w [C, taps], the last tap is
+// the current token.
+at::Tensor short_convolution(const at::Tensor& u, const at::Tensor& w) {
+  const std::int64_t taps = w.size(1), T = u.size(1);
+  const at::Tensor before = at::zeros({1, taps - 1, u.size(2)}, u.options());
+  const at::Tensor padded = at::cat({before, u}, 1);
+  at::Tensor sum = padded.narrow(1, 0, T) * w.select(1, 0);
+  for (std::int64_t tap = 1; tap < taps; ++tap)
+    sum.addcmul_(padded.narrow(1, tap, T), w.select(1, tap));
+  return at::silu(sum);
+}
+
+at::Tensor unit_length(const at::Tensor& x) {
+  return x * (x.square().sum(-1, /*keepdim=*/true) + 1e-6).rsqrt();
+}
+
+// [1, T, heads·d] -> [heads, T, d]; each key head serves `repeat` neighboring value heads.
+at::Tensor head_rows(const at::Tensor& x, std::int64_t heads, std::int64_t d, std::int64_t repeat) {
+  return x[0].unflatten(-1, {heads, d}).transpose(0, 1).repeat_interleave(repeat, 0);
+}
+
+}  // namespace
+
+at::Tensor delta_rule(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+                      const at::Tensor& log_decay, const at::Tensor& beta, int chunk) {
+  const double none = -std::numeric_limits<double>::infinity();
+  const std::int64_t T = q.size(1);
+  at::Tensor state = at::zeros({q.size(0), k.size(2), v.size(2)}, q.options());
+  std::vector<at::Tensor> outputs;
+  for (std::int64_t t = 0; t < T; t += chunk) {
+    const std::int64_t n = std::min<std::int64_t>(chunk, T - t);
+    const auto rows = [&](const at::Tensor& x) { return x.narrow(1, t, n); };
+    const at::Tensor Q = rows(q), K = rows(k), V = rows(v), b = rows(beta).unsqueeze(-1);
+    const at::Tensor G = rows(log_decay).cumsum(-1);
+    const at::Tensor seen =
+        at::ones({n, n}, at::TensorOptions(at::kBool).device(q.device())).tril();
+    // Γ_ij = e^(G_i − G_j) for j ≤ i; masked before the exponential, which would overflow above.
+    const at::Tensor decay =
+        (G.unsqueeze(-1) - G.unsqueeze(-2)).masked_fill(seen.logical_not(), none).exp();
+    const at::Tensor A = (b * K.matmul(K.transpose(1, 2)) * decay).tril(-1);
+    const at::Tensor unit = at::eye(n, q.options()) + A;
+    const at::Tensor growth = G.exp().unsqueeze(-1);
+    const at::Tensor both = at::linalg_solve_triangular(unit, at::cat({b * V, b * growth * K}, -1),
+                                                        /*upper=*/false, /*left=*/true,
+                                                        /*unitriangular=*/true);
+    const at::Tensor fresh =
+        both.narrow(-1, 0, V.size(2)) - both.narrow(-1, V.size(2), K.size(2)).matmul(state);
+    outputs.push_back((Q * growth).matmul(state) +
+                      (Q.matmul(K.transpose(1, 2)) * decay).matmul(fresh));
+    const at::Tensor last = G.narrow(-1, n - 1, 1);
+    const at::Tensor left = (last - G).exp().unsqueeze(-1);
+    state = last.exp().unsqueeze(-1) * state + (K * left).transpose(1, 2).matmul(fresh);
+  }
+  return at::cat(outputs, 1);
+}
+
+at::Tensor channel_delta_rule(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+                              const at::Tensor& log_decay, const at::Tensor& beta) {
+  const std::int64_t T = q.size(1);
+  at::Tensor state = at::zeros({q.size(0), k.size(2), v.size(2)}, q.options());
+  at::Tensor out = at::empty_like(v);
+  const at::Tensor decay = log_decay.exp();
+  for (std::int64_t t = 0; t < T; ++t) {
+    const at::Tensor key = k.select(1, t).unsqueeze(-1);  // [H, d_k, 1]
+    state = state * decay.select(1, t).unsqueeze(-1);
+    const at::Tensor missing = v.select(1, t) - (state * key).sum(1);  // v − Sᵀk
+    state.addcmul_(key, (missing * beta.select(1, t).unsqueeze(-1)).unsqueeze(1));
+    out.select(1, t).copy_((state * q.select(1, t).unsqueeze(-1)).sum(1));
+  }
+  return out;
+}
+
+at::Tensor delta_net(const BlockPass& pass, const at::Tensor& n1) {
+  const auto& [spec, w, layer, rotary, listener, edits] = pass;
+  const DeltaSpec& delta = spec.delta;
+  const std::int64_t Nk = delta.n_key_heads, Nv = delta.n_value_heads, dk = delta.key_dim,
+                     dv = delta.value_dim, repeat = Nv / Nk;
+  const at::Tensor all = linear_layer(n1, w.qkv, {}).to(at::kFloat);
+  const std::int64_t channels = delta.n_channels();
+  const at::Tensor u = short_convolution(all.narrow(-1, 0, channels), w.delta_conv);
+  const at::Tensor q = unit_length(head_rows(u.narrow(-1, 0, Nk * dk), Nk, dk, repeat));
+  const at::Tensor k = unit_length(head_rows(u.narrow(-1, Nk * dk, Nk * dk), Nk, dk, repeat));
+  const at::Tensor v = head_rows(u.narrow(-1, 2 * Nk * dk, Nv * dv), Nv, dv, 1);
+  // What follows q, k, v in the product: the gate, β, the decay; gate and decay perhaps narrow.
+  const bool is_narrow = delta.narrow > 0;
+  const std::int64_t gate_width = is_narrow ? delta.narrow : Nv * dv;
+  const auto part = [&](std::int64_t first, std::int64_t n) {
+    return all.narrow(-1, channels + first, n);
+  };
+  const auto widened = [&](const at::Tensor& x, const at::Tensor& up) {
+    return up.defined() ? linear_layer(x.to(n1.scalar_type()), up, {}).to(at::kFloat) : x;
+  };
+  const at::Tensor z = heads_of(widened(part(0, gate_width), w.delta_gate_up), 0, Nv, dv);
+  const at::Tensor beta = part(gate_width, Nv)[0].t().sigmoid().contiguous();  // [Nv, T]
+  const at::Tensor step =
+      at::softplus(widened(part(gate_width + Nv, is_narrow ? delta.narrow : Nv), w.delta_decay_up) +
+                   w.delta_dt_bias)[0];
+  const at::Tensor rate = -w.delta_log_rate.exp();
+  const at::Tensor query = q / std::sqrt(static_cast<double>(dk));
+  const at::Tensor o =
+      is_narrow ? channel_delta_rule(
+                      query, k, v,
+                      rate.view({-1, 1, 1}) * step.unflatten(-1, {Nk, dk}).transpose(0, 1), beta)
+                : delta_rule(query, k, v, rate.unsqueeze(-1) * step.t(), beta, kChunk);
+  const at::Tensor rows = o.transpose(0, 1).unsqueeze(0);  // [1, T, Nv, dv]
+  const at::Tensor y = apply_norm(w.delta_norm, rows).y * (is_narrow ? z.sigmoid() : at::silu(z));
+  listener.on_tap(Site::linear_norm, layer, y);
+  return linear_layer(y.flatten(2).to(n1.scalar_type()), w.o, {});
+}
+
+}  // namespace sinkscope

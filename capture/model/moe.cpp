@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "capture/model/moe.h"
+
+#include <limits>
+
+#include "capture/model/forward.h"
+#include "capture/model/linear.h"
+
+namespace sinkscope {
+namespace {
+
+// Indices of the k largest along the last dimension.
+at::Tensor largest(const at::Tensor& x, std::int64_t k) {
+  const auto sorted = at::sort(x, /*stable=*/true, /*dim=*/-1, /*descending=*/true);
+  return std::get<1>(sorted).narrow(-1, 0, k);
+}
+
+// Experts of the groups whose two best members sum highest keep their score, the others lose it.
+at::Tensor within_groups(const MoeSpec& moe, const at::Tensor& choice) {
+  if (moe.n_groups <= 1 || moe.n_groups_used >= moe.n_groups) return choice;
+  const at::Tensor grouped = choice.unflatten(-1, {moe.n_groups, -1});
+  const std::int64_t pair = std::min<std::int64_t>(2, grouped.size(-1));
+  const at::Tensor best = std::get<0>(grouped.topk(pair, -1)).sum(-1);
+  const at::Tensor kept =
+      at::zeros_like(best, at::kBool).scatter_(-1, largest(best, moe.n_groups_used), true);
+  const double rejected = moe.rejected_is_zero ? 0.0 : -std::numeric_limits<double>::infinity();
+  return grouped.masked_fill(kept.logical_not().unsqueeze(-1), rejected).flatten(-2);
+}
+
+at::Tensor activated(const BlockPass& pass, const at::Tensor& gate, const at::Tensor& up) {
+  const MoeSpec& moe = pass.spec.moe;
+  if (moe.clamp <= 0) return pass.edits.on_gate(pass.layer, gate, up, pass.spec.activation);
+  // GPT-OSS: gate · σ(s·gate) · (up + 1), the gate clamped above only.
+  const at::Tensor g = gate.clamp_max(moe.clamp), u = up.clamp(-moe.clamp, moe.clamp);
+  return g * (g * moe.sharpness).sigmoid() * (u + 1);
+}
+
+at::Tensor run_expert(const BlockPass& pass, const Expert& expert, const at::Tensor& x) {
+  const at::Tensor gate_up = linear_layer(x, expert.gate_up, expert.gate_up_bias);
+  const std::int64_t width = gate_up.size(-1) / 2;
+  const at::Tensor hidden =
+      activated(pass, gate_up.narrow(-1, 0, width), gate_up.narrow(-1, width, width));
+  return linear_layer(hidden, expert.down, expert.down_bias);
+}
+
+}  // namespace
+
+ExpertSource::ExpertSource(const ModelFiles& model, int layer, at::Device device,
+                           at::ScalarType dtype)
+    : model_(model), layer_(layer), device_(device), dtype_(dtype) {}
+
+at::Tensor ExpertSource::rows(Role role, int index) const {
+  const std::int64_t each = model_.rows(role, layer_) / model_.spec().moe.n_experts;
+  return read_matrix(model_, role, layer_, index * each, (index + 1) * each, device_, dtype_);
+}
+
+at::Tensor ExpertSource::bias(Role role, int index) const {
+  return read_matrix(model_, role, layer_, index, index + 1, device_, dtype_)[0];
+}
+
+const Expert& ExpertSource::expert(int index) {
+  const auto [found, is_new] = experts_.try_emplace(index);
+  Expert& expert = found->second;
+  if (!is_new) return expert;
+  expert.gate_up = at::cat({rows(Role::expert_gate, index), rows(Role::expert_up, index)});
+  expert.down = rows(Role::expert_down, index);
+  if (model_.has(Role::expert_gate_bias, layer_)) {
+    expert.gate_up_bias =
+        at::cat({bias(Role::expert_gate_bias, index), bias(Role::expert_up_bias, index)});
+    expert.down_bias = bias(Role::expert_down_bias, index);
+  }
+  return expert;
+}
+
+Routing route(const MoeSpec& moe, const at::Tensor& logits, const at::Tensor& choice_bias) {
+  const at::Tensor z = logits.to(at::kFloat);
+  at::Tensor chosen, weights;  // [T, k]
+  switch (moe.score) {
+    case RouterScore::softmax: {
+      const at::Tensor p = z.softmax(-1);
+      chosen = largest(p, moe.n_used);
+      weights = p.gather(-1, chosen);
+      if (moe.renormalize) weights = weights / weights.sum(-1, /*keepdim=*/true);
+      break;
+    }
+    case RouterScore::chosen_softmax:
+      chosen = largest(z, moe.n_used);
+      weights = z.gather(-1, chosen).softmax(-1);
+      break;
+    case RouterScore::sigmoid: {
+      const at::Tensor s = z.sigmoid();
+      chosen = largest(within_groups(moe, choice_bias.defined() ? s + choice_bias : s), moe.n_used);
+      weights = s.gather(-1, chosen);
+      if (moe.renormalize) weights = weights / (weights.sum(-1, /*keepdim=*/true) + 1e-20);
+      break;
+    }
+  }
+  return {z, at::zeros_like(z).scatter_(-1, chosen, weights * moe.scale)};
+}
+
+at::Tensor moe_block(const BlockPass& pass, const at::Tensor& n) {
+  const auto& w = pass.w;
+  const at::Tensor x = n[0];  // [T, D]
+  const Routing routing =
+      route(pass.spec.moe, linear_layer(x, w.router, w.router_bias), w.choice_bias);
+  pass.listener.on_tap(Site::mlp_router_logits, pass.layer, routing.logits.unsqueeze(0));
+  pass.listener.on_tap(Site::mlp_router, pass.layer, routing.weights.unsqueeze(0));
+  at::Tensor out = at::zeros_like(x, at::kFloat);
+  for (int e = 0; e < pass.spec.moe.n_experts; ++e) {
+    const at::Tensor share = routing.weights.select(-1, e);
+    const at::Tensor tokens = share.nonzero().squeeze(-1);
+    if (tokens.size(0) == 0) continue;
+    const at::Tensor y = run_expert(pass, w.experts->expert(e), x.index_select(0, tokens));
+    out.index_add_(0, tokens, y.to(at::kFloat) * share.index_select(0, tokens).unsqueeze(-1));
+  }
+  if (w.shared.gate_up.defined()) {
+    at::Tensor y = run_expert(pass, w.shared, x).to(at::kFloat);
+    if (w.shared_router.defined()) {
+      const at::Tensor share = linear_layer(x, w.shared_router, {}).to(at::kFloat).sigmoid();
+      pass.listener.on_tap(Site::mlp_shared_gate, pass.layer, share.squeeze(-1).unsqueeze(0));
+      y = y * share;
+    }
+    out = out + y;
+  }
+  return out.to(n.scalar_type()).unsqueeze(0);
+}
+
+}  // namespace sinkscope

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#pragma once
+
+#include <ATen/ATen.h>
+
+#include <map>
+
+#include "capture/checkpoint/model_files.h"
+
+namespace sinkscope {
+
+struct BlockPass;
+
+// One expert: an MLP of its own. Rows are torch's [out, in].
+struct Expert {
+  at::Tensor gate_up, gate_up_bias;  // [2·d_expert, D] rows gate, then up
+  at::Tensor down, down_bias;        // [D, d_expert]
+};
+
+// The experts of one block, each read from the files when a token first goes to it. For the
+// engine's thread only.
+class ExpertSource {
+ public:
+  ExpertSource(const ModelFiles& model, int layer, at::Device device, at::ScalarType dtype);
+  const Expert& expert(int index);
+  // Drops what was read; the next use reads again.
+  void forget() { experts_.clear(); }
+
+ private:
+  at::Tensor rows(Role role, int index) const;
+  at::Tensor bias(Role role, int index) const;
+
+  const ModelFiles& model_;
+  int layer_;
+  at::Device device_;
+  at::ScalarType dtype_;
+  std::map<int, Expert> experts_;
+};
+
+// Where each token goes. logits [T, E] before any score; weights [T, E] as used, 0 where a token
+// does not go; both float32. Equal scores: the lower index first.
+struct Routing {
+  at::Tensor logits, weights;
+};
+Routing route(const MoeSpec& moe, const at::Tensor& logits, const at::Tensor& choice_bias);
+
+// Σ_e weight_e · expert_e(n) + the shared expert; n [1, T, D]. Taps the router and the gate of the
+// shared expert.
+at::Tensor moe_block(const BlockPass& pass, const at::Tensor& n);
+
+}  // namespace sinkscope

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "capture/model/blocks.h"
+#include "capture/model/linear.h"
+
+namespace sinkscope {
+
+at::Tensor best_keys(const at::Tensor& q, const at::Tensor& k, const at::Tensor& weights,
+                     std::int64_t n_best) {
+  constexpr std::int64_t kRows = 256;
+  const std::int64_t T = q.size(0), width = q.size(2);
+  const double scale = 1 / std::sqrt(static_cast<double>(width));
+  const auto positions = at::TensorOptions().dtype(at::kLong).device(q.device());
+  std::vector<at::Tensor> best;
+  for (std::int64_t row = 0; row < T; row += kRows) {
+    const std::int64_t n = std::min(kRows, T - row);
+    // [heads, rows, keys] -> Σ_h w relu(q·k) [rows, keys]
+    const at::Tensor products =
+        q.narrow(0, row, n).transpose(0, 1).matmul(k.t()).mul_(scale).relu_();
+    at::Tensor scores = (products * weights.narrow(0, row, n).t().unsqueeze(-1)).sum(0);
+    const at::Tensor later =
+        at::arange(T, positions).unsqueeze(0).gt(at::arange(row, row + n, positions).unsqueeze(1));
+    scores.masked_fill_(later, -std::numeric_limits<double>::infinity());
+    best.push_back(std::get<1>(scores.topk(n_best, -1)));
+  }
+  return at::cat(best);
+}
+
+at::Tensor indexed_keys(const BlockPass& pass, const at::Tensor& n1, const at::Tensor& latent) {
+  const auto& [spec, w, layer, rotary, listener, edits] = pass;
+  const IndexSpec& index = spec.index;
+  if (index.top_k == 0 || n1.size(1) <= index.top_k) return {};
+  const at::Tensor q = rotate(
+      heads_of(linear_layer(latent, w.index_q, {}), 0, index.n_heads, index.head_dim), rotary);
+  const at::Tensor key = apply_norm(w.index_k_norm, linear_layer(n1, w.index_k, {})).y;
+  const at::Tensor k = rotate(key.unsqueeze(2), rotary);
+  const at::Tensor weights = linear_layer(n1, w.index_weights, {}).to(at::kFloat) /
+                             std::sqrt(static_cast<double>(index.n_heads));
+  return best_keys(q[0].to(at::kFloat), k[0].select(1, 0).to(at::kFloat), weights[0], index.top_k);
+}
+
+}  // namespace sinkscope

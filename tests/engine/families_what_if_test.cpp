@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// What-ifs on every family: what does nothing leaves each model as it is, what takes a mechanism
+// out changes it, and what puts it back is the model again, to the bit.
+#include <gmock/gmock.h>
+
+#include <cmath>
+
+#include "core/error.h"
+#include "tests/engine/captured.h"
+#include "tests/support/h5_reference.h"
+#include "tests/support/safetensors_bytes.h"
+#include "tests/support/shared_files.h"
+
+namespace sinkscope::test {
+namespace {
+
+using ::testing::HasSubstr;
+using Losses = std::vector<float>;
+
+struct Opened {
+  std::unique_ptr<ModelFiles> model;
+  std::vector<int> ids;
+};
+
+Opened opened(const std::string& folder) {
+  Opened result{open_model(folder), {}};
+  for (std::int64_t id : H5Reference(folder + "/expected.h5").integers("/input_ids"))
+    result.ids.push_back(static_cast<int>(id));
+  return result;
+}
+
+// Losses of the model as it is, then of each what-if.
+std::vector<Losses> losses(const Opened& from, const std::vector<std::string>& what_ifs) {
+  EvaluateRequest request;
+  request.device = "cpu";
+  request.threads = test_threads();
+  RunInput run;
+  run.token_ids = from.ids;
+  request.runs.push_back(run);
+  for (const std::string& text : what_ifs) request.variants.push_back(parse_what_if(text));
+  Progress progress;
+  const Evaluation got = *engine().evaluate(*from.model, request, {std::stop_token(), progress});
+  std::vector<Losses> result;
+  for (const auto& set : got.loss) result.push_back(set.front());
+  return result;
+}
+
+double largest_change(const Losses& a, const Losses& b) {
+  double largest = 0;
+  for (std::size_t t = 0; t < a.size(); ++t) largest = std::fmax(largest, std::fabs(a[t] - b[t]));
+  return largest;
+}
+
+class Families : public ::testing::TestWithParam<std::string> {};
+
+TEST_P(Families, EditsThatDoNothingChangeNothingAndOthersDo) {
+  SINKSCOPE_REQUIRE_SHARED(folder, "oracles/" + GetParam());
+  std::vector<std::string> what_ifs = {
+      R"({"edit":"residual.clip","limit":1e9})",
+      R"({"edit":"attention.value","tokens":[0],"scale":1})",
+      R"({"edit":"residual.set","scale":0.5,"dims":[3]})",
+      R"({"edit":"attention.mask_key","keys":[0],"renormalize":true})",
+      R"({"edit":"attention.gate","value":0.5})",
+      R"({"edit":"norm.replace","with":"none","norms":["ln_final"]})"};
+  // GPT-OSS's experts have a unit of their own instead of an activation.
+  if (GetParam() != "gpt_oss") what_ifs.push_back(R"({"edit":"mlp.activation","kind":"sigmoid"})");
+  const std::vector<Losses> got = losses(opened(folder), what_ifs);
+  EXPECT_EQ(got[1], got[0]);
+  EXPECT_EQ(got[2], got[0]);
+  for (std::size_t i = 3; i < got.size(); ++i) {
+    EXPECT_GT(largest_change(got[i], got[0]), 1e-4) << "what-if " << i;
+    for (const float loss : got[i]) ASSERT_TRUE(std::isfinite(loss)) << "what-if " << i;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, Families,
+                         ::testing::Values("qwen3_moe", "mixtral", "gpt2", "opt", "gpt_neox",
+                                           "gemma2", "gemma3", "olmo2", "olmo3", "phi3", "granite",
+                                           "smollm3", "ministral3", "gpt_oss", "deepseek_v3",
+                                           "qwen3_next", "qwen3_5", "axk2", "kimi_linear",
+                                           "mimo_v2_flash", "granite_swa", "flint"),
+                         [](const auto& test) { return test.param; });
+
+// The sink logits of GPT-OSS and its kin: softmax takes them out, "checkpoint" is what they are.
+TEST(FamilyWhatIfs, SinkLogitsGoAndComeBack) {
+  for (const char* name : {"gpt_oss", "granite_swa", "flint"}) {
+    SINKSCOPE_REQUIRE_SHARED(folder, std::string("oracles/") + name);
+    const std::vector<Losses> got = losses(
+        opened(folder), {R"({"edit":"attention.normalizer","kind":"softmax"})",
+                         R"({"edit":"attention.normalizer","kind":"sink_logit","b":"checkpoint"})",
+                         R"([{"edit":"attention.normalizer","kind":"softmax"},
+             {"edit":"attention.normalizer","kind":"sink_logit","b":"checkpoint"}])"});
+    EXPECT_GT(largest_change(got[1], got[0]), 1e-3) << name;
+    EXPECT_EQ(got[2], got[0]) << name;
+    EXPECT_EQ(got[3], got[0]) << name;
+  }
+  SINKSCOPE_REQUIRE_SHARED(plain, "oracles/qwen3_moe");
+  try {
+    losses(opened(plain),
+           {R"({"edit":"attention.normalizer","kind":"sink_logit","b":"checkpoint"})"});
+    FAIL() << "no sink logits there";
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), HasSubstr("holds no sink logits"));
+  }
+}
+
+// A.X K2: its norms without their gates, and with the gates read from a file of their own weights.
+TEST(FamilyWhatIfs, NormGatesGoAndComeBackBitForBit) {
+  SINKSCOPE_REQUIRE_SHARED(folder, "oracles/axk2");
+  const Opened from = opened(folder);
+  SafetensorsBytes file;
+  const auto add = [&](const char* norm, int layer, Role down, Role up) {
+    if (!from.model->has(down, layer)) return;
+    const std::string prefix = "blocks." + std::to_string(layer) + "." + norm;
+    for (const auto& [role, part] : {std::pair{down, ".gate_down"}, std::pair{up, ".gate_up"}})
+      file.floats(prefix + part, {from.model->rows(role, layer), from.model->cols(role, layer)},
+                  from.model->read_vector(role, layer));
+  };
+  for (int layer = 0; layer < from.model->spec().n_layers; ++layer) {
+    add("ln1", layer, Role::ln1_gate_down, Role::ln1_gate_up);
+    add("ln2", layer, Role::ln2_gate_down, Role::ln2_gate_up);
+  }
+  const std::string path = file.write(scratch_folder() + "/gates.safetensors");
+  const std::string gates = R"("with":"gatednorm","weights":")" + path + R"(")";
+  const std::vector<Losses> got =
+      losses(from, {R"({"edit":"norm.replace","with":"rmsnorm","norms":["ln1"]})",
+                    R"({"edit":"norm.replace",)" + gates + R"(,"norms":["ln1"]})",
+                    R"([{"edit":"norm.replace","with":"rmsnorm"},
+                 {"edit":"norm.replace",)" +
+                        gates + R"(,"norms":["ln1"]},
+                 {"edit":"norm.replace",)" +
+                        gates + R"(,"norms":["ln2"],"layers":"1-2"},
+                 {"edit":"norm.replace","with":"rmsnorm","norms":["ln_final"]}])"});
+  EXPECT_GT(largest_change(got[1], got[0]), 1e-3);
+  EXPECT_EQ(got[2], got[0]);
+  EXPECT_EQ(got[3], got[0]);
+}
+
+// What a model does not have is said.
+TEST(FamilyWhatIfs, PlacesThatDoNotExistAreNamed) {
+  const auto refusal = [](const std::string& name, const std::string& what_if) -> std::string {
+    const std::string folder = shared_path("oracles/" + name);
+    try {
+      losses(opened(folder), {what_if});
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "";
+  };
+  SINKSCOPE_REQUIRE_SHARED(neox, "oracles/gpt_neox");
+  EXPECT_THAT(
+      refusal("gpt_neox", R"({"edit":"residual.clip","limit":1,"sites":["hook_resid_mid"]})"),
+      HasSubstr("no residual site 'hook_resid_mid'"));
+  EXPECT_THAT(refusal("olmo2", R"({"edit":"norm.replace","with":"none","norms":["ln1"]})"),
+              HasSubstr("no norm 'ln1'"));
+  EXPECT_THAT(refusal("qwen3_5", R"({"edit":"attention.mask_key","keys":[0],"layers":[0]})"),
+              HasSubstr("no place in common"));
+  EXPECT_THAT(refusal("gpt_oss", R"({"edit":"mlp.activation","kind":"gelu"})"),
+              HasSubstr("gated unit of their own"));
+  EXPECT_THAT(refusal("gpt2", R"({"edit":"norm.probe","mode":"denominator","dims":[1]})"),
+              HasSubstr("LayerNorm"));
+}
+
+}  // namespace
+}  // namespace sinkscope::test

@@ -36,6 +36,7 @@ int open_window(int argc, char** argv, const sinkscope::WindowRequest& request) 
 int main(int argc, char** argv) {
   const std::vector<std::string> args(argv + (argc > 0 ? 1 : 0), argv + argc);
   std::signal(SIGPIPE, SIG_IGN);
+  std::signal(SIGXFSZ, SIG_IGN);  // a file that may not grow is an error of its write
   std::ios::sync_with_stdio(false);
   const auto window = sinkscope::window_request(args);
   if (window && sinkscope::has_gui() && sinkscope::has_display())

@@ -5,8 +5,40 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <numeric>
+#include <vector>
+
+#include "core/capture_reader.h"
 
 namespace sinkscope {
+namespace {
+
+// What the engine cannot know of runs that were recorded before it went on.
+void summarize_losses(const std::string& path, CaptureSummary& summary) {
+  const auto reader = CaptureReader::open(path);
+  std::vector<float> loss, edited;
+  const auto append = [&](const std::string& run, const char* name, std::vector<float>& to) {
+    if (!reader->has(run, name)) return;
+    const std::vector<float> values = reader->read_f32(run, name);
+    to.insert(to.end(), values.begin(), values.end());
+  };
+  summary.kl.clear();
+  for (const std::string& run : reader->runs()) {
+    append(run, "logits/loss", loss);
+    for (const std::string& edit : reader->edits(run)) {
+      append(edit, "logits/loss", edited);
+      append(edit, "compare/kl", summary.kl);
+      if (!summary.kl.empty()) summary.kl.pop_back();  // the last position has no next token
+    }
+  }
+  const auto mean = [](const std::vector<float>& values) {
+    return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
+  };
+  summary.mean_loss = mean(loss);
+  summary.edited_mean_loss = mean(edited);
+}
+
+}  // namespace
 
 std::optional<CaptureSummary> record_capture(const ModelFiles& model, const CaptureRequest& request,
                                              const CaptureLayout& layout, const std::string& path,
@@ -21,8 +53,11 @@ std::optional<CaptureSummary> record_capture(const ModelFiles& model, const Capt
     provenance.torch = engine.torch_version();
     provenance.kernel = engine.kernel(request);
   });
-  const auto summary = load_engine().capture(model, request, *writer, job);
-  if (summary) writer->finish();
+  auto summary = load_engine().capture(model, request, *writer, job);
+  if (!summary) return summary;
+  const bool is_resumed = writer->resume_point() != nullptr;
+  writer->finish();
+  if (is_resumed) summarize_losses(path, *summary);
   return summary;
 }
 
@@ -31,7 +66,8 @@ Error with_kept_layers(const Error& error, const std::string& path) {
   std::error_code ignored;
   if (error.kind() == ErrorKind::invalid_argument || !std::filesystem::exists(part, ignored))
     return error;
-  return Error(error.kind(), fmt::format("{}; whole layers are in {}", error.what(), part));
+  return Error(error.kind(), fmt::format("{}; whole layers are in {}, --resume goes on with it",
+                                         error.what(), part));
 }
 
 }  // namespace sinkscope

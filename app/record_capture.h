@@ -11,8 +11,8 @@ namespace sinkscope {
 
 // Runs the request into a capture file at `path`, which is there and whole afterwards: loads the
 // engine, makes the file meanwhile, records, finishes. On the caller's thread, as long as it takes.
-// Canceled: nullopt. Canceled or failed on the way, the whole layers are in `path`.part. Throws
-// Error: those of CaptureWriter, load_engine and Engine::capture.
+// Canceled: nullopt. Canceled or failed on the way, the whole layers are in `path`.part, from where
+// Existing::resume goes on. Throws Error: those of CaptureWriter, load_engine and Engine::capture.
 std::optional<CaptureSummary> record_capture(const ModelFiles& model, const CaptureRequest& request,
                                              const CaptureLayout& layout, const std::string& path,
                                              CaptureWriter::Existing existing, JobContext job);

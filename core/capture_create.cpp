@@ -177,6 +177,21 @@ std::shared_ptr<const RunSpecs> specs_of(const CaptureLayout& layout, int run) {
   return specs;
 }
 
+// Runs of one length share their specs.
+std::vector<RunTable> tables_of(const CaptureLayout& layout) {
+  std::vector<RunTable> tables;
+  std::map<std::tuple<int, std::size_t, bool>, std::shared_ptr<const RunSpecs>> known;
+  for (int run = 0; run < static_cast<int>(layout.runs.size()); ++run) {
+    const RunInput& input = layout.runs[static_cast<std::size_t>(run)];
+    // Only run 0 holds the model, so it shares with nobody.
+    auto& specs =
+        known[{run == 0 ? -1 : input.seq_len(), input.bos_positions.size(), input.edit_of >= 0}];
+    if (!specs) specs = specs_of(layout, run);
+    tables.push_back({specs, {}});
+  }
+  return tables;
+}
+
 }  // namespace
 
 std::vector<RunTable> create_structure(const h5::File& file, const CaptureLayout& layout) {
@@ -191,18 +206,30 @@ std::vector<RunTable> create_structure(const h5::File& file, const CaptureLayout
   h5::set_attribute(root, "runs_begun", 0);
   h5::set_attribute(root, "complete", 0);
 
-  std::vector<RunTable> tables;
-  std::map<std::tuple<int, std::size_t, bool>, std::shared_ptr<const RunSpecs>> known;
-  for (int run = 0; run < static_cast<int>(layout.runs.size()); ++run) {
-    const RunInput& input = layout.runs[static_cast<std::size_t>(run)];
-    // Only run 0 holds the model, so it shares with nobody.
-    auto& specs =
-        known[{run == 0 ? -1 : input.seq_len(), input.bos_positions.size(), input.edit_of >= 0}];
-    if (!specs) specs = specs_of(layout, run);
-    RunTable table;
-    table.specs = specs;
-    table.offsets = RunBuilder(file, layout, run).build(*specs);
-    tables.push_back(std::move(table));
+  std::vector<RunTable> tables = tables_of(layout);
+  for (int run = 0; run < static_cast<int>(tables.size()); ++run) {
+    RunTable& table = tables[static_cast<std::size_t>(run)];
+    table.offsets = RunBuilder(file, layout, run).build(*table.specs);
+  }
+  return tables;
+}
+
+std::vector<RunTable> find_structure(const h5::File& file, const CaptureLayout& layout) {
+  std::vector<RunTable> tables = tables_of(layout);
+  for (int run = 0; run < static_cast<int>(tables.size()); ++run) {
+    RunTable& table = tables[static_cast<std::size_t>(run)];
+    for (const DatasetSpec& spec : table.specs->list) {
+      const std::string path = fmt::format("{}/{}", run_group_name(layout.runs, run), spec.path);
+      const std::string where = fmt::format("{}: {}", file.path(), path);
+      auto opened = h5::Dataset::open_for_writing(file.root(), path, where);
+      // As strict as a reader: the file may have been damaged, or be a stranger's.
+      const auto dataset = h5::Dataset::open_for_reading(std::move(opened.handle()), where);
+      if (dataset.dims() != spec.dims || dataset.type() != spec.type)
+        throw Error(ErrorKind::corrupt,
+                    fmt::format("{}: expected shape [{}] of this request's type, found [{}]", where,
+                                fmt::join(spec.dims, ", "), fmt::join(dataset.dims(), ", ")));
+      table.offsets.push_back(dataset.offset());
+    }
   }
   return tables;
 }

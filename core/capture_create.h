@@ -29,6 +29,10 @@ struct RunTable {
 // Error{invalid_argument} for a layout that contradicts itself.
 std::vector<RunTable> create_structure(const h5::File& file, const CaptureLayout& layout);
 
+// Where the values of the layout's runs go in a file that create_structure() made. Throws
+// Error{corrupt} for a dataset that is not there, or of another shape or type.
+std::vector<RunTable> find_structure(const h5::File& file, const CaptureLayout& layout);
+
 // Fills the provenance datasets of such a file.
 void write_provenance(const h5::File& file, const CaptureLayout& layout);
 

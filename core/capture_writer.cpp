@@ -16,6 +16,7 @@
 #include "core/h5/dataset.h"
 #include "core/h5/object.h"
 #include "core/h5/raw_values.h"
+#include "core/recording_request.h"
 
 namespace sinkscope {
 namespace {
@@ -66,14 +67,16 @@ class OpenDatasets {
 
 class FileWriter final : public CaptureWriter {
  public:
-  FileWriter(std::string path, CaptureLayout layout, Existing existing,
-             const CompleteProvenance& complete)
+  FileWriter(std::string path, CaptureLayout layout, Existing existing)
       : path_(std::move(path)),
         part_(path_ + ".part"),
         layout_(std::move(layout)),
         existing_(existing),
-        open_(file_, layout_.runs) {
+        open_(file_, layout_.runs) {}
+
+  void open(const CompleteProvenance& complete) {
     refuse_existing(path_);
+    if (existing_ == Existing::resume && fs::exists(part_)) return go_on(complete);
     refuse_existing(part_);
     create(complete);
     file_ = h5::File::open_for_writing(part_);
@@ -91,6 +94,14 @@ class FileWriter final : public CaptureWriter {
   }
 
   const CaptureLayout& layout() const override { return layout_; }
+  const RecordingState* resume_point() const override {
+    return is_resumed_ ? &resume_point_ : nullptr;
+  }
+
+  void keep_streams(int layers_done, int first_run,
+                    const std::vector<StreamBytes>& streams) override {
+    guarded([&] { save_state(part_, request_, layers_done, first_run, streams); });
+  }
 
   void write(int run, const std::string& path, const Dims& start, const Dims& count,
              const float* values) override {
@@ -128,6 +139,7 @@ class FileWriter final : public CaptureWriter {
     });
     refuse_existing(path_);
     rename(part_, path_);
+    remove_states(part_);
   }
 
  private:
@@ -140,8 +152,8 @@ class FileWriter final : public CaptureWriter {
     if (existing_ == Existing::overwrite || !fs::exists(path)) return;
     throw Error(ErrorKind::invalid_argument,
                 path == path_ ? fmt::format("{} exists; --force overwrites it", path)
-                              : fmt::format("{} exists, an unfinished recording; --force "
-                                            "overwrites it",
+                              : fmt::format("{} exists, an unfinished recording; --resume goes on "
+                                            "with it, --force overwrites it",
                                             path));
   }
 
@@ -158,18 +170,56 @@ class FileWriter final : public CaptureWriter {
     const std::string unborn = part_ + ".tmp";
     h5::File::require_unlocked(part_);
     h5::File file = h5::File::create(unborn);
+    std::error_code ignored;
     try {
       tables_ = create_structure(file, layout_);
       if (complete) complete(layout_.provenance);
       write_provenance(file, layout_);
       file.close();
+      request_ = recording_request(layout_);
+      fs::remove(part_, ignored);  // an unfinished recording that is being overwritten
+      remove_states(part_);
+      save_state(part_, request_, 0, 0, {});
+      rename(unborn, part_);
     } catch (...) {
       file.abandon();
-      std::error_code ignored;
       fs::remove(unborn, ignored);
+      remove_states(part_);
       throw;
     }
-    rename(unborn, part_);
+  }
+
+  void go_on(const CompleteProvenance& complete) {
+    if (complete) complete(layout_.provenance);
+    request_ = recording_request(layout_);
+    std::vector<RecordingState> states = load_states(part_);
+    if (states.empty())
+      throw Error(ErrorKind::corrupt,
+                  fmt::format("{}.state: no whole state to go on from; sinkscope repair says what "
+                              "can be read, --force starts anew",
+                              part_));
+    require_same_request(part_, states.front().request, request_);
+    file_ = h5::File::open_for_writing(part_);
+    descriptor_ = file_.descriptor();
+    tables_ = find_structure(file_, layout_);
+    const auto count = [&](const char* name) {
+      return static_cast<int>(h5::number_attribute(file_.root(), name, part_).value_or(0));
+    };
+    runs_begun_ = count("runs_begun");
+    const int first_run = count("runs_done");
+    const int layers = runs_begun_ > first_run ? count("layers_done") : 0;
+    resume_point_ = state_after(states, layers, first_run);
+    is_resumed_ = true;
+  }
+
+  // Of runs that have not begun there is nothing to load.
+  RecordingState state_after(std::vector<RecordingState>& states, int layers, int first_run) const {
+    if (layers == 0) return {request_, 0, first_run, {}};
+    for (RecordingState& state : states)
+      if (state.layers_done == layers && state.first_run == first_run) return std::move(state);
+    throw Error(ErrorKind::corrupt,
+                fmt::format("{}.state: no whole state after {} layers, which the recording has",
+                            part_, layers));
   }
 
   // After a failure the file is let go of: a flush now could damage the layers that are whole.
@@ -226,7 +276,7 @@ class FileWriter final : public CaptureWriter {
     });
   }
 
-  std::string path_, part_;
+  std::string path_, part_, request_;
   CaptureLayout layout_;
   Existing existing_;
   std::vector<RunTable> tables_;
@@ -234,8 +284,9 @@ class FileWriter final : public CaptureWriter {
   int descriptor_ = -1;
   OpenDatasets open_;
   h5::ChunkWriter chunks_;
+  RecordingState resume_point_;
   int runs_begun_ = 0;
-  bool has_failed_ = false;
+  bool has_failed_ = false, is_resumed_ = false;
 };
 
 void FileWriter::write_pattern(int run, int layer_slot, int head_begin, int n_heads, int row_begin,
@@ -261,7 +312,9 @@ void FileWriter::write_pattern(int run, int layer_slot, int head_begin, int n_he
 std::unique_ptr<CaptureWriter> CaptureWriter::create(const std::string& path,
                                                      const CaptureLayout& layout, Existing existing,
                                                      const CompleteProvenance& complete) {
-  return std::make_unique<FileWriter>(path, layout, existing, complete);
+  auto writer = std::make_unique<FileWriter>(path, layout, existing);
+  writer->open(complete);
+  return writer;
 }
 
 }  // namespace sinkscope

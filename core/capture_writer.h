@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/capture_layout.h"
+#include "core/recording_state.h"
 
 namespace sinkscope {
 
@@ -17,22 +18,35 @@ namespace sinkscope {
 //
 // One thread at a time. Throws Error{io} on any failure (disk full included): what was flushed
 // stays readable in NAME.part, and nothing is written after the failure. Dropping a writer without
-// finish() leaves NAME.part, which can be read.
+// finish() leaves NAME.part, which can be read and, with the state beside it, resumed.
 class CaptureWriter {
  public:
-  enum class Existing { refuse, overwrite };
+  // resume: goes on with NAME.part where its last whole layer ends, if it is there; else as refuse.
+  enum class Existing { refuse, overwrite, resume };
 
   // Completes the provenance, which is asked for last: who runs the model may still be starting.
   using CompleteProvenance = std::function<void(Provenance&)>;
 
   // Throws Error{invalid_argument} when `path` or an unfinished NAME.part exists and is to be
-  // refused, or when the layout contradicts itself; Error{io} otherwise; what `complete` throws.
+  // refused, or when the layout contradicts itself, or naming the first field in which it differs
+  // from the recording that is to be resumed; Error{corrupt} when NAME.part, or every state beside
+  // it, is damaged; Error{io} otherwise; what `complete` throws.
   static std::unique_ptr<CaptureWriter> create(const std::string& path, const CaptureLayout& layout,
                                                Existing existing,
                                                const CompleteProvenance& complete = {});
+
   virtual ~CaptureWriter() = default;
 
   virtual const CaptureLayout& layout() const = 0;
+
+  // Where a resumed recording goes on: the streams of the runs from `first_run` on after
+  // `layers_done` blocks; no streams = those runs have not begun. nullptr in a new one.
+  virtual const RecordingState* resume_point() const { return nullptr; }
+
+  // Before the layer_done() it belongs to: the streams of the runs from `first_run` on, so that the
+  // recording can go on from there.
+  virtual void keep_streams(int /*layers_done*/, int /*first_run*/,
+                            const std::vector<StreamBytes>& /*streams*/) {}
 
   // Writes a box of dataset `path` (below the run's group): `start` and `count` have its rank.
   // float and double values are converted to what the dataset holds.

@@ -53,13 +53,15 @@ struct CaptureFlags {
   RunFlags run;
   RecordFlags record;
   std::optional<std::string> output, like;
-  bool force = false, dry_run = false, json = false;
+  bool force = false, resume = false, dry_run = false, json = false;
 };
 
 void add_flags(CommandLine& command, CaptureFlags& flags) {
   command.positional("MODEL", flags.model, "Hugging Face folder, org/name or GGUF file");
   command.value("-o,--output", flags.output, "RUN.h5", "the capture to make");
   command.flag("--force", flags.force, "replace an existing file");
+  command.flag("--resume", flags.resume,
+               "go on with an unfinished RUN.h5.part of the same request");
   command.flag("--dry-run", flags.dry_run, "print how large the capture gets, and stop");
   command.flag("--json", flags.json, "print the summary as JSON");
   add_prompt_flags(command, flags.prompt);
@@ -196,18 +198,35 @@ void print_summary(const CaptureFlags& flags, const CaptureRequest& request, con
 }
 
 void require_new(const CaptureFlags& flags) {
+  if (flags.force && flags.resume)
+    throw Error(ErrorKind::invalid_argument, "--resume goes on, --force starts anew: one of them");
   std::error_code ignored;
-  for (const std::string& path : {*flags.output, *flags.output + ".part"})
-    if (!flags.force && std::filesystem::exists(path, ignored))
-      throw Error(ErrorKind::invalid_argument,
-                  fmt::format("{}: exists already; --force replaces it", path));
+  if (flags.force || flags.resume) return;
+  if (std::filesystem::exists(*flags.output, ignored))
+    throw Error(ErrorKind::invalid_argument,
+                fmt::format("{}: exists already; --force replaces it", *flags.output));
+  if (std::filesystem::exists(*flags.output + ".part", ignored))
+    throw Error(
+        ErrorKind::invalid_argument,
+        fmt::format("{}.part: an unfinished recording exists already; --resume goes on with "
+                    "it, --force replaces it",
+                    *flags.output));
+}
+
+// A recording that is to be resumed and is whole.
+bool is_whole_already(const CaptureFlags& flags) {
+  std::error_code ignored;
+  return flags.resume && !flags.dry_run && std::filesystem::exists(*flags.output, ignored) &&
+         CaptureReader::open(*flags.output)->complete();
 }
 
 int record(const CaptureFlags& flags, const ModelFiles& model, const CaptureRequest& request,
            const Windows& windows, const CaptureLayout& layout, Console& console) {
   const auto begin = std::chrono::steady_clock::now();
-  const auto existing =
-      flags.force ? CaptureWriter::Existing::overwrite : CaptureWriter::Existing::refuse;
+  using Existing = CaptureWriter::Existing;
+  const Existing existing = flags.force    ? Existing::overwrite
+                            : flags.resume ? Existing::resume
+                                           : Existing::refuse;
   const ProgressMode progress = parse_progress_mode(flags.run.progress, console);
   std::optional<CaptureSummary> summary;
   try {
@@ -216,7 +235,8 @@ int record(const CaptureFlags& flags, const ModelFiles& model, const CaptureRequ
     throw with_kept_layers(error, *flags.output);
   }
   if (!summary) {
-    console.note(fmt::format("canceled; whole layers are in {}.part", *flags.output));
+    console.note(fmt::format("canceled; whole layers are in {}.part, --resume goes on with it",
+                             *flags.output));
     return kExitCanceled;
   }
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
@@ -235,6 +255,10 @@ int run_capture(const std::vector<std::string>& args, Console& console) {
   if (!flags.output && !flags.dry_run)
     throw Error(ErrorKind::invalid_argument, "capture: expected -o RUN.h5, the capture to make");
   if (flags.output && !flags.dry_run) require_new(flags);
+  if (is_whole_already(flags)) {
+    console.note(fmt::format("{} is whole: nothing to resume", *flags.output));
+    return kExitDone;
+  }
   std::vector<RunInput> runs;
   Windows windows;
   if (flags.like) runs = runs_like(flags);

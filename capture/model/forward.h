@@ -26,6 +26,8 @@ class TapListener {
   virtual at::Tensor on_attention(int layer, const AttentionCall& call) = 0;
   // What a norm reads, where that is not the residual state itself (PreAffine).
   virtual void on_norm_input(Role /*role*/, int /*layer*/, const at::Tensor& /*x*/) {}
+  // The pass goes on in the middle, with the residual state that was tapped last.
+  virtual void on_resume(const at::Tensor& /*stream*/) {}
 };
 
 // cos of every position, [T, 1, rotary_dim], its halves equal, and sin with the sign of

@@ -82,7 +82,11 @@ void RunRecorder::on_tap(Site site, int layer, const at::Tensor& value) {
 
 // The norm that comes next reads this and not the residual state.
 void RunRecorder::on_norm_input(Role /*role*/, int /*layer*/, const at::Tensor& value) {
-  const at::Tensor x = host_matrix(value);
+  on_resume(value);
+}
+
+void RunRecorder::on_resume(const at::Tensor& stream) {
+  const at::Tensor x = host_matrix(stream);
   const auto width = static_cast<int>(x.size(1));
   residual_stats_ = std::make_shared<TapStats>(
       tap_stats(x.data_ptr<float>(), seq_len_, width, width, parallel_for));

@@ -31,6 +31,7 @@ class RunRecorder : public TapListener {
   void on_tap(Site site, int layer, const at::Tensor& value) override;
   at::Tensor on_attention(int layer, const AttentionCall& call) override;
   void on_norm_input(Role role, int layer, const at::Tensor& x) override;
+  void on_resume(const at::Tensor& stream) override;
 
  private:
   using SharedStats = std::shared_ptr<const TapStats>;

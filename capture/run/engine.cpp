@@ -11,6 +11,7 @@
 
 #include <chrono>
 #include <cmath>
+#include <cstring>
 #include <limits>
 #include <map>
 #include <new>
@@ -84,6 +85,7 @@ class Run {
         pass_(model, device_, scalar_type(request.dtype),
               groups_.size() > 1 ? request.weight_budget : 0),
         what_ifs_(what_ifs_of(request.runs, model, device_)),
+        resume_(writer.resume_point()),
         queue_(writer, kQueueBytes) {
     if (!what_ifs_.empty() && groups_.size() > 1) refuse_groups(request.activation_budget);
   }
@@ -93,8 +95,13 @@ class Run {
     const std::int64_t read_before = model_.bytes_read();
     pass_.warm_up();
     count_work();
-    for (const auto& [first, last] : groups_)
+    for (const auto& [first, last] : groups_) {
+      if (resume_ != nullptr && first < resume_->first_run) {
+        skip(first, last);
+        continue;
+      }
       if (!run_group(first, last)) return finish_canceled();
+    }
     job_.progress.stage = Stage::closing;
     queue_.drain();
     summary_.bytes_read = model_.bytes_read() - read_before;
@@ -117,13 +124,24 @@ class Run {
     summary_.n_tokens = tokens;
   }
 
+  void skip(int first, int last) {
+    std::int64_t tokens = 0;
+    for (int r = first; r < last; ++r)
+      tokens += request_.runs[static_cast<std::size_t>(r)].seq_len();
+    const ArchSpec& spec = model_.spec();
+    job_.progress.done +=
+        tokens * (pass_.layer_work() * spec.n_layers + (spec.has_head ? spec.vocab_size : 0));
+  }
+
   bool run_group(int first, int last) {
     std::vector<Lane> lanes;
     job_.progress.stage = Stage::reading;
     for (int r = first; r < last; ++r) lanes.push_back(start(r));
     for (const auto& [text, what_if] : what_ifs_) what_if->check_tokens();
+    const int first_layer = resume_ != nullptr && resume_->first_run == first ? go_on(lanes) : 0;
     job_.progress.stage = Stage::running;
-    const bool is_whole = pass_.run_blocks(lanes, job_, [&](int layer) {
+    const bool is_whole = pass_.run_blocks(lanes, job_, first_layer, [&](int layer) {
+      keep(lanes, layer + 1, first);
       queue_.push(0, [layer, first](CaptureWriter& out) { out.layer_done(layer + 1, first); });
     });
     if (!is_whole) return false;
@@ -133,6 +151,44 @@ class Run {
       out.layer_done(n_layers, last);
     });
     return true;
+  }
+
+  // Nothing writes into a stream: the queue shares the tensors until they are on disk.
+  void keep(const std::vector<Lane>& lanes, int layers_done, int first) {
+    std::vector<at::Tensor> streams;
+    std::int64_t bytes = 0;
+    for (const Lane& lane : lanes) {
+      streams.push_back(lane.stream.to(at::kCPU).contiguous());
+      bytes += static_cast<std::int64_t>(streams.back().nbytes());
+    }
+    queue_.push(bytes, [streams, layers_done, first](CaptureWriter& out) {
+      std::vector<StreamBytes> states;
+      for (const at::Tensor& x : streams)
+        states.emplace_back(static_cast<const std::byte*>(x.const_data_ptr()), x.nbytes());
+      out.keep_streams(layers_done, first, states);
+    });
+  }
+
+  // Puts the lanes where a killed recording left them; the first block still to run.
+  int go_on(std::vector<Lane>& lanes) {
+    if (resume_->streams.empty()) return 0;
+    if (resume_->streams.size() != lanes.size())
+      throw Error(ErrorKind::corrupt, fmt::format("the kept state has {} runs, expected {}",
+                                                  resume_->streams.size(), lanes.size()));
+    for (std::size_t i = 0; i < lanes.size(); ++i) {
+      at::Tensor& stream = lanes[i].stream;
+      const std::vector<std::byte>& kept = resume_->streams[i];
+      if (kept.size() != stream.nbytes())
+        throw Error(ErrorKind::corrupt, fmt::format("the kept state of run {} has {} bytes, "
+                                                    "expected {}",
+                                                    i, kept.size(), stream.nbytes()));
+      at::Tensor host = at::empty(stream.sizes(), stream.options().device(at::kCPU));
+      std::memcpy(host.mutable_data_ptr(), kept.data(), kept.size());
+      stream = host.to(device_);
+      lanes[i].listener->on_resume(stream);
+      job_.progress.done += pass_.layer_work() * stream.size(1) * resume_->layers_done;
+    }
+    return resume_->layers_done;
   }
 
   Lane start(int r) {
@@ -207,7 +263,8 @@ class Run {
   BufferPool pool_;
   std::vector<float> loss_, edited_loss_;
   CaptureSummary summary_;
-  WriteQueue queue_;  // last: its thread ends before what its jobs use
+  const RecordingState* resume_;  // of the writer; nullptr = from the start
+  WriteQueue queue_;              // last: its thread ends before what its jobs use
 };
 
 class TorchEngine : public Engine {

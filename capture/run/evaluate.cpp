@@ -60,7 +60,7 @@ std::optional<Evaluation> evaluate_what_ifs(const ModelFiles& model, const Evalu
                                  set == 0 ? nullptr : what_ifs[set - 1].get()));
   for (const auto& what_if : what_ifs) what_if->check_tokens();
   job.progress.stage = Stage::running;
-  if (!pass.run_blocks(lanes, job, [](int) {})) return std::nullopt;
+  if (!pass.run_blocks(lanes, job, 0, [](int) {})) return std::nullopt;
 
   job.progress.stage = Stage::head;
   std::vector<at::Tensor> normed = pass.final_norms(lanes);

@@ -80,9 +80,9 @@ void ModelPass::residual_states(std::vector<Lane>& lanes, Site site, const Layer
   for (Lane& lane : lanes) lane.stream = residual_state(block(lane, w, layer), site, lane.stream);
 }
 
-bool ModelPass::run_blocks(std::vector<Lane>& lanes, JobContext job,
+bool ModelPass::run_blocks(std::vector<Lane>& lanes, JobContext job, int first_layer,
                            const std::function<void(int layer)>& layer_done) {
-  for (int layer = 0; layer < spec_.n_layers; ++layer) {
+  for (int layer = first_layer; layer < spec_.n_layers; ++layer) {
     job.progress.layer = layer;
     if (layer + 1 == spec_.n_layers && head_rows_) head_rows_->prefetch();
     const std::shared_ptr<const LayerWeights> w = weights_.layer(layer);

@@ -46,8 +46,8 @@ class ModelPass {
   Lane start(const std::vector<int>& token_ids, std::unique_ptr<TapListener> listener,
              WhatIfPass* what_if);
 
-  // All blocks. `layer_done` is called after each one. False = canceled.
-  bool run_blocks(std::vector<Lane>& lanes, JobContext job,
+  // The blocks from `first_layer` on. `layer_done` is called after each one. False = canceled.
+  bool run_blocks(std::vector<Lane>& lanes, JobContext job, int first_layer,
                   const std::function<void(int layer)>& layer_done);
 
   // The final norm of each lane, tapped; [T, D]. The streams are given up.

@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/recording_state.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdint>
+#include <cstring>
+#include <filesystem>
+#include <optional>
+
+#include "core/error.h"
+
+namespace sinkscope {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr char kMagic[8] = {'s', 'i', 'n', 'k', 's', 't', 'a', '1'};
+
+struct Head {
+  char magic[8];
+  std::int32_t layers_done, first_run;
+  std::int64_t request_bytes, n_streams;
+  std::int64_t body_bytes;  // the request, the streams' sizes, the streams
+  std::uint64_t checksum;   // of everything before this and of the body
+};
+
+std::string latest(const std::string& path) { return path + ".state"; }
+std::string before(const std::string& path) { return path + ".state.before"; }
+
+// Whole words at a time: as fast as memory. It is to tell a torn file, not a forged one.
+class Checksum {
+ public:
+  void add(const void* data, std::size_t n) {
+    const auto* bytes = static_cast<const unsigned char*>(data);
+    for (; n >= 8; bytes += 8, n -= 8) {
+      std::uint64_t word;
+      std::memcpy(&word, bytes, 8);
+      mix(word);
+    }
+    std::uint64_t rest = n;
+    std::memcpy(&rest, bytes, n);
+    mix(rest);
+  }
+  std::uint64_t value() const { return sum_; }
+
+ private:
+  void mix(std::uint64_t word) {
+    sum_ = (sum_ ^ word) * 0x9E3779B97F4A7C15U;
+    sum_ ^= sum_ >> 32;
+  }
+  std::uint64_t sum_ = 0xCBF29CE484222325U;
+};
+
+class Descriptor {
+ public:
+  Descriptor(std::string path, int flags)
+      : path_(std::move(path)), fd_(::open(path_.c_str(), flags | O_CLOEXEC, 0666)) {}
+  ~Descriptor() {
+    if (fd_ >= 0) ::close(fd_);
+  }
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+
+  int fd() const { return fd_; }
+  [[noreturn]] void fail(const char* verb) const {
+    throw Error(ErrorKind::io, fmt::format("cannot {} {}: {}", verb, path_, std::strerror(errno)));
+  }
+  void write(const void* data, std::size_t n) const {
+    const auto* bytes = static_cast<const char*>(data);
+    while (n > 0) {
+      const ssize_t done = ::write(fd_, bytes, n);
+      if (done < 0 && errno == EINTR) continue;
+      if (done <= 0) fail("write");
+      bytes += done;
+      n -= static_cast<std::size_t>(done);
+    }
+  }
+  // False when the file ends before.
+  bool read(void* data, std::size_t n) const {
+    auto* bytes = static_cast<char*>(data);
+    while (n > 0) {
+      const ssize_t done = ::read(fd_, bytes, n);
+      if (done < 0 && errno == EINTR) continue;
+      if (done < 0) fail("read");
+      if (done == 0) return false;
+      bytes += done;
+      n -= static_cast<std::size_t>(done);
+    }
+    return true;
+  }
+
+ private:
+  std::string path_;
+  int fd_;
+};
+
+void rename(const std::string& from, const std::string& to) {
+  std::error_code error;
+  fs::rename(from, to, error);
+  if (error)
+    throw Error(ErrorKind::io,
+                fmt::format("cannot rename {} to {}: {}", from, to, error.message()));
+}
+
+// Reads a piece of `n` bytes, no more than `left`, which shrinks.
+template <class Bytes>
+bool take(const Descriptor& file, std::int64_t n, std::int64_t& left, Checksum& checksum,
+          Bytes& into) {
+  if (n < 0 || n > left) return false;
+  left -= n;
+  into.resize(static_cast<std::size_t>(n) / sizeof(into[0]));
+  if (!file.read(into.data(), static_cast<std::size_t>(n))) return false;
+  checksum.add(into.data(), static_cast<std::size_t>(n));
+  return true;
+}
+
+std::optional<RecordingState> load(const std::string& path) {
+  const Descriptor file(path, O_RDONLY);
+  if (file.fd() < 0) {
+    if (errno == ENOENT) return std::nullopt;
+    file.fail("open");
+  }
+  Head head;
+  struct stat status {};
+  if (::fstat(file.fd(), &status) != 0 || !file.read(&head, sizeof head)) return std::nullopt;
+  std::int64_t left = status.st_size - static_cast<std::int64_t>(sizeof head);
+  if (std::memcmp(head.magic, kMagic, sizeof kMagic) != 0 || head.body_bytes != left ||
+      head.n_streams < 0 || head.n_streams > left / 8)
+    return std::nullopt;
+  RecordingState state;
+  state.layers_done = head.layers_done;
+  state.first_run = head.first_run;
+  state.streams.resize(static_cast<std::size_t>(head.n_streams));
+  Checksum checksum;
+  checksum.add(&head, offsetof(Head, checksum));
+  std::vector<std::int64_t> sizes;
+  if (!take(file, head.request_bytes, left, checksum, state.request) ||
+      !take(file, head.n_streams * 8, left, checksum, sizes))
+    return std::nullopt;
+  for (std::size_t i = 0; i < sizes.size(); ++i)
+    if (!take(file, sizes[i], left, checksum, state.streams[i])) return std::nullopt;
+  if (left != 0 || checksum.value() != head.checksum) return std::nullopt;
+  return state;
+}
+
+}  // namespace
+
+void save_state(const std::string& path, const std::string& request, int layers_done, int first_run,
+                const std::vector<StreamBytes>& streams) {
+  std::vector<std::int64_t> sizes;
+  for (const StreamBytes& stream : streams)
+    sizes.push_back(static_cast<std::int64_t>(stream.size()));
+  std::vector<StreamBytes> pieces = {std::as_bytes(std::span(request)),
+                                     std::as_bytes(std::span(sizes))};
+  pieces.insert(pieces.end(), streams.begin(), streams.end());
+  Head head{};
+  std::memcpy(head.magic, kMagic, sizeof kMagic);
+  head.layers_done = layers_done;
+  head.first_run = first_run;
+  head.request_bytes = static_cast<std::int64_t>(request.size());
+  head.n_streams = static_cast<std::int64_t>(streams.size());
+  for (const StreamBytes& piece : pieces)
+    head.body_bytes += static_cast<std::int64_t>(piece.size());
+  Checksum checksum;
+  checksum.add(&head, offsetof(Head, checksum));
+  for (const StreamBytes& piece : pieces) checksum.add(piece.data(), piece.size());
+  head.checksum = checksum.value();
+
+  const std::string unborn = latest(path) + ".tmp";
+  {
+    const Descriptor file(unborn, O_WRONLY | O_CREAT | O_TRUNC);
+    if (file.fd() < 0) file.fail("create");
+    file.write(&head, sizeof head);
+    for (const StreamBytes& piece : pieces) file.write(piece.data(), piece.size());
+  }
+  if (fs::exists(latest(path))) rename(latest(path), before(path));
+  rename(unborn, latest(path));
+}
+
+std::vector<RecordingState> load_states(const std::string& path) {
+  std::vector<RecordingState> states;
+  for (const std::string& file : {latest(path), before(path)})
+    if (auto state = load(file)) states.push_back(std::move(*state));
+  return states;
+}
+
+void remove_states(const std::string& path) {
+  std::error_code ignored;
+  for (const std::string& file : {latest(path) + ".tmp", latest(path), before(path)})
+    fs::remove(file, ignored);
+}
+
+}  // namespace sinkscope

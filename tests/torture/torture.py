@@ -1,0 +1,145 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Kills recordings at random moments and looks at what is left.
+
+After each SIGKILL the unfinished file must open, its whole layers must equal those of an undisturbed
+recording to the bit, and --resume must finish it to a file in which h5diff finds no difference. Every
+second round kills the resumed recording once more. Only the standard library and h5diff are used.
+"""
+import argparse
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+
+def arguments():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--program", required=True, help="the built sinkscope")
+    parser.add_argument("--checker", required=True, help="the built check_whole_layers")
+    parser.add_argument("--model", action="append", required=True, help="may be given several times")
+    parser.add_argument("--kills", type=int, default=200)
+    parser.add_argument("--seed", type=int, default=1)
+    return parser.parse_args()
+
+
+def prompts(path, vocabulary, lengths, rng):
+    with open(path, "w", encoding="utf-8") as file:
+        for n in lengths:
+            ids = [rng.randrange(vocabulary) for _ in range(n)]
+            file.write(json.dumps({"tokens": ids}) + "\n")
+
+
+class Case:
+    """One kind of recording: its command and its undisturbed file."""
+
+    def __init__(self, name, program, folder, command):
+        self.name, self.command = name, [program, "capture", *command, "-q"]
+        self.reference = os.path.join(folder, f"{name}.h5")
+        begin = time.monotonic()
+        subprocess.run([*self.command, "-o", self.reference], check=True, stdout=subprocess.DEVNULL)
+        self.seconds = time.monotonic() - begin
+
+    def start(self, path, resume):
+        flags = ["--resume"] if resume else []
+        return subprocess.Popen([*self.command, "-o", path, *flags], stdout=subprocess.DEVNULL,
+                                stderr=subprocess.PIPE, text=True)
+
+
+def cases(args, folder, rng):
+    found = []
+    for number, model in enumerate(args.model):
+        info = json.loads(subprocess.run([args.program, "info", model, "--json"], check=True,
+                                         capture_output=True, text=True).stdout)
+        vocabulary = info["vocab_size"]
+        many, one = (os.path.join(folder, f"{kind}{number}.jsonl") for kind in ("many", "one"))
+        prompts(many, vocabulary, [rng.randrange(40, 300) for _ in range(24)], rng)
+        prompts(one, vocabulary, [900], rng)
+        common = [model, "--threads", "2", "--activation-budget", "1MiB"]
+        found += [
+            Case(f"statistics{number}", args.program, folder,
+                 [*common, "--prompts", many, "--record", "stats"]),
+            Case(f"everything{number}", args.program, folder,
+                 [*common, "--prompts", many, "--record", "all,logits"]),
+            Case(f"maps{number}", args.program, folder, [*common, "--prompts", one, "--record", "maps"]),
+        ]
+    return found
+
+
+class Counts:
+    kills = in_recording = after_end = before_start = unreadable = wrong = resumed = unresumed = 0
+
+
+def kill_once(case, path, resume, rng):
+    """Whether the recording was still at work."""
+    process = case.start(path, resume)
+    try:
+        process.wait(rng.uniform(0.1, 1.02) * case.seconds)
+        return False
+    except subprocess.TimeoutExpired:
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        return True
+    finally:
+        process.stderr.close()
+
+
+def look(case, path, checker, counts):
+    part = path + ".part"
+    if os.path.exists(path):
+        counts.after_end += 1
+        return
+    if not os.path.exists(part):
+        counts.before_start += 1
+        return
+    counts.in_recording += 1
+    result = subprocess.run([checker, case.reference, part], capture_output=True, text=True)
+    if result.returncode == 0:
+        return
+    counts.unreadable += result.returncode != 1
+    counts.wrong += result.returncode == 1
+    print(f"{case.name}: {result.stdout.strip()} (exit {result.returncode})", file=sys.stderr)
+
+
+def finish(case, path, counts):
+    process = case.start(path, True)
+    _, errors = process.communicate()
+    same = process.returncode == 0 and subprocess.run(
+        ["h5diff", case.reference, path], capture_output=True).returncode == 0
+    left = [name for name in os.listdir(os.path.dirname(path)) if name.startswith("run.h5.")]
+    if same and not left:
+        counts.resumed += 1
+        return
+    counts.unresumed += 1
+    print(f"{case.name}: resume exit {process.returncode}, same file: {same}, left over: {left}\n"
+          f"{errors}", file=sys.stderr)
+
+
+def main():
+    args = arguments()
+    rng = random.Random(args.seed)
+    counts = Counts()
+    with tempfile.TemporaryDirectory(prefix="sinkscope-torture-") as folder:
+        all_cases = cases(args, folder, rng)
+        while counts.kills < args.kills:
+            case = all_cases[counts.kills % len(all_cases)]
+            place = tempfile.mkdtemp(dir=folder)
+            path = os.path.join(place, "run.h5")
+            for again in range(1 + counts.kills % 2):
+                counts.kills += kill_once(case, path, again > 0, rng)
+                look(case, path, args.checker, counts)
+            finish(case, path, counts)
+            subprocess.run(["rm", "-r", place], check=True)
+    print(f"{counts.kills} kills ({counts.in_recording} while recording, {counts.before_start} before "
+          f"the file was there, {counts.after_end} runs ended first): {counts.unreadable} unreadable "
+          f"files, {counts.wrong} with wrong values in whole layers, {counts.resumed} resumed to an "
+          f"equal file, {counts.unresumed} not")
+    return 1 if counts.unreadable or counts.wrong or counts.unresumed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -31,6 +31,7 @@ struct RecordRequest {
   std::vector<int> layers;         // recorded blocks; empty = all
   std::vector<int> heads, rows;    // of the maps; empty = all
   Reduce reduce = Reduce::none;
+  ReduceOver reduce_over = ReduceOver::heads;
   bool operator==(const RecordRequest&) const = default;
 };
 

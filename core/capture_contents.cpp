@@ -64,12 +64,13 @@ class KnownValues {
 
   void write_pattern_axis(const std::string& path) {
     const PatternRecord& pattern = layout_.pattern;
-    if (path == "attention/pattern_layers") return integers(pattern.layers);
+    if (path == "attention/pattern_layers")
+      return integers(pattern.reduces(ReduceOver::layers) ? std::vector{-1} : pattern.layers);
     if (path == "attention/pattern_rows") {
       return integers(pattern.rows.empty() ? counting(input_.seq_len()) : pattern.rows);
     }
     if (path != "attention/pattern_heads") return;
-    if (pattern.reduce != Reduce::none) return integers({-1});
+    if (pattern.reduces(ReduceOver::heads)) return integers({-1});
     integers(pattern.heads.empty() ? counting(layout_.model.n_heads) : pattern.heads);
   }
 

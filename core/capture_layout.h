@@ -62,12 +62,17 @@ struct TapRecord {
   std::vector<int> dims;  // e.g. {n_heads, kSeqLen, head_dim}
 };
 
-enum class Reduce { none, mean, max };  // over the recorded heads of a layer
+// One map in place of many: over the recorded heads of a layer, or over the recorded layers of a
+// head (which all of the file's layers must have been run for).
+enum class Reduce { none, mean, max };
+enum class ReduceOver { heads, layers };
 
 struct PatternRecord {
   std::vector<int> layers, heads;  // block indices, query heads
   std::vector<int> rows;           // query positions; empty = all of each run
-  Reduce reduce = Reduce::none;    // not none: one map a layer, pattern_heads = [-1]
+  Reduce reduce = Reduce::none;
+  ReduceOver over = ReduceOver::heads;  // pattern_heads = [-1], or pattern_layers = [-1]
+  bool reduces(ReduceOver what) const { return reduce != Reduce::none && over == what; }
   bool operator==(const PatternRecord&) const = default;
 };
 

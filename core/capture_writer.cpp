@@ -207,7 +207,9 @@ class FileWriter final : public CaptureWriter {
     };
     runs_begun_ = count("runs_begun");
     const int first_run = count("runs_done");
-    const int layers = runs_begun_ > first_run ? count("layers_done") : 0;
+    // Maps summed over layers were in memory: those runs start again.
+    const bool begins_again = layout_.pattern.reduces(ReduceOver::layers);
+    const int layers = runs_begun_ > first_run && !begins_again ? count("layers_done") : 0;
     resume_point_ = state_after(states, layers, first_run);
     is_resumed_ = true;
   }

@@ -29,7 +29,8 @@ Json pattern_of(const PatternRecord& pattern) {
   return {{"layers", pattern.layers},
           {"heads", pattern.heads},
           {"rows", pattern.rows},
-          {"reduce", static_cast<int>(pattern.reduce)}};
+          {"reduce", static_cast<int>(pattern.reduce)},
+          {"over", static_cast<int>(pattern.over)}};
 }
 
 std::string text_of(const Json& value) {

@@ -41,6 +41,12 @@ Reduce parse_reduce(const std::string& text) {
   refuse("--reduce", "mean or max", text);
 }
 
+ReduceOver parse_reduce_over(const std::string& text) {
+  if (text == "heads") return ReduceOver::heads;
+  if (text == "layers") return ReduceOver::layers;
+  refuse("--reduce-over", "heads or layers", text);
+}
+
 // The flags that a canonical command may hold, in its order. Defaults are left out, so that the
 // same request always reads the same.
 struct CanonicalFlag {
@@ -55,6 +61,7 @@ std::vector<CanonicalFlag> canonical_flags(RunFlags& run, RecordFlags& record,
           {"--heads", &record.heads, "all"},
           {"--rows", &record.rows, "all"},
           {"--reduce", &record.reduce, ""},
+          {"--reduce-over", &record.reduce_over, "heads"},
           {"--top-k", &record.top_k, "10"},
           {"--bos", &prompt.bos, "auto"},
           {"--pre-tokenizer", &prompt.pre_tokenizer, ""},
@@ -96,7 +103,10 @@ void add_record_flags(CommandLine& command, RecordFlags& flags) {
   command.value("--layers", flags.layers, "0-3,7", "blocks whose maps and sites are kept");
   command.value("--heads", flags.heads, "0,2", "query heads whose maps are kept");
   command.value("--rows", flags.rows, "0-63", "query positions whose map rows are kept");
-  command.value("--reduce", flags.reduce, "mean|max", "one map a layer, over its kept heads");
+  command.value("--reduce", flags.reduce, "mean|max",
+                "one map in place of many, for maps that would be too large");
+  command.value("--reduce-over", flags.reduce_over, "heads|layers",
+                "of a layer's kept heads, or of a head's kept layers (default: heads)");
   command.value("--top-k", flags.top_k, "N", "likely next tokens kept per position (default: 10)");
 }
 
@@ -135,6 +145,10 @@ CaptureRequest capture_request(const RunFlags& run, const RecordFlags& record) {
   if (record.heads) request.record.heads = parse_ranges("--heads", *record.heads);
   if (record.rows) request.record.rows = parse_ranges("--rows", *record.rows);
   if (record.reduce) request.record.reduce = parse_reduce(*record.reduce);
+  if (record.reduce_over) {
+    if (!record.reduce) refuse("--reduce-over", "--reduce beside it", *record.reduce_over);
+    request.record.reduce_over = parse_reduce_over(*record.reduce_over);
+  }
   if (record.top_k)
     request.top_k = static_cast<int>(parse_integer("--top-k", *record.top_k, 1, 1000));
   request.device = parse_device(run.device.value_or("auto"));

@@ -21,7 +21,7 @@ void add_run_flags(CommandLine& command, RunFlags& flags);
 
 // What is recorded.
 struct RecordFlags {
-  std::optional<std::string> record, layers, heads, rows, reduce, top_k;
+  std::optional<std::string> record, layers, heads, rows, reduce, reduce_over, top_k;
 };
 void add_record_flags(CommandLine& command, RecordFlags& flags);
 

@@ -178,7 +178,7 @@ std::vector<std::string> array_names(const CaptureReader& reader, const std::str
   if (reader.has(run, "residual/final_norm")) names.emplace_back("ln_final.hook_out");
   if (reader.has(run, "attention/pattern"))
     for (const int layer : reader.read_i32(run, "attention/pattern_layers"))
-      names.push_back(SiteName{"attn.hook_pattern", layer}.text());
+      if (layer >= 0) names.push_back(SiteName{"attn.hook_pattern", layer}.text());
   if (reader.has(run, "taps"))
     for (const std::string& hook : reader.children(run, "taps"))
       for (const int layer : reader.read_i32(run, fmt::format("taps/{}/layers", hook)))

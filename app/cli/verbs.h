@@ -19,6 +19,7 @@ int run_absorb(const std::vector<std::string>& args, Console& console);
 int run_rescale(const std::vector<std::string>& args, Console& console);
 int run_whatif(const std::vector<std::string>& args, Console& console);
 int run_probe(const std::vector<std::string>& args, Console& console);
+int run_repair(const std::vector<std::string>& args, Console& console);
 int run_dump(const std::vector<std::string>& args, Console& console);
 int run_view(const std::vector<std::string>& args, Console& console);
 int run_figure(const std::vector<std::string>& args, Console& console);

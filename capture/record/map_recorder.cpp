@@ -11,8 +11,9 @@ MapRecorder::MapRecorder(const PatternRecord& pattern, int run, int seq_len, Wri
     : pattern_(pattern),
       run_(run),
       seq_len_(seq_len),
-      chunk_rows_(pattern_chunk_side(
-          seq_len, pattern.reduce == Reduce::none ? static_cast<int>(pattern.heads.size()) : 1)),
+      chunk_rows_(pattern_chunk_side(seq_len, pattern.reduces(ReduceOver::heads)
+                                                  ? 1
+                                                  : static_cast<int>(pattern.heads.size()))),
       rows_(pattern.rows),
       queue_(queue),
       pool_(pool) {
@@ -51,10 +52,12 @@ void MapRecorder::end_tile(int key_end, int window) {
   // What lies beyond the keys is written with the last chunk: make it zero.
   for (std::int64_t r = 0; r < std::int64_t{n_heads_} * n_rows_; ++r)
     std::fill(tile_.get() + r * seq_len_ + key_end, tile_.get() + (r + 1) * seq_len_, 0.0f);
-  if (pattern_.reduce == Reduce::none) {
-    write(selection(), heads_inside_, window);
+  if (pattern_.reduces(ReduceOver::layers)) {
+    reduce_layers(window);
+  } else if (pattern_.reduce == Reduce::none) {
+    write(selection(), layer_slot_, heads_inside_, window);
   } else if (reduce()) {
-    write(std::move(reduced_), {0, 1}, window);
+    write(std::move(reduced_), layer_slot_, {0, 1}, window);
   }
   tile_ = nullptr;
 }
@@ -80,24 +83,48 @@ bool MapRecorder::reduce() {
     reduced_ = pool_.take(static_cast<std::size_t>(n));
     std::fill_n(reduced_.get(), n, 0.0f);
   }
-  const float share = 1.0f / static_cast<float>(pattern_.heads.size());
+  for (int h = heads.begin; h < heads.end; ++h)
+    for (int r = rows.begin; r < rows.end; ++r)
+      fold(line(h, r), pattern_.heads.size(),
+           reduced_.get() + std::int64_t{r - rows.begin} * seq_len_);
+  return heads.end == static_cast<int>(pattern_.heads.size());
+}
+
+void MapRecorder::fold(const float* from, std::size_t n, float* to) const {
+  const float share = 1.0f / static_cast<float>(n);
+  if (pattern_.reduce == Reduce::mean) {
+    for (int j = 0; j < seq_len_; ++j) to[j] += from[j] * share;
+  } else {
+    for (int j = 0; j < seq_len_; ++j) to[j] = std::max(to[j], from[j]);
+  }
+}
+
+void MapRecorder::reduce_layers(int window) {
+  const Span heads = heads_inside_, rows = rows_inside_;
+  const std::size_t n = static_cast<std::size_t>(seq_len_) * rows_.size();
+  total_.resize(pattern_.heads.size() * n);
+  if (widest_window_ != 0) widest_window_ = window == 0 ? 0 : std::max(widest_window_, window);
+  const bool is_last = layer_slot_ + 1 == static_cast<int>(pattern_.layers.size());
+  std::shared_ptr<float> written;
+  if (is_last)
+    written =
+        pool_.take(static_cast<std::size_t>(heads.count()) *
+                   static_cast<std::size_t>(rows.count()) * static_cast<std::size_t>(seq_len_));
+  float* to = written.get();
   for (int h = heads.begin; h < heads.end; ++h) {
     for (int r = rows.begin; r < rows.end; ++r) {
-      const float* from = line(h, r);
-      float* to = reduced_.get() + std::int64_t{r - rows.begin} * seq_len_;
-      if (pattern_.reduce == Reduce::mean) {
-        for (int j = 0; j < seq_len_; ++j) to[j] += from[j] * share;
-      } else {
-        for (int j = 0; j < seq_len_; ++j) to[j] = std::max(to[j], from[j]);
-      }
+      float* sum = total_.data() + static_cast<std::size_t>(h) * n +
+                   static_cast<std::size_t>(r) * static_cast<std::size_t>(seq_len_);
+      fold(line(h, r), pattern_.layers.size(), sum);
+      if (is_last) to = std::copy_n(sum, seq_len_, to);
     }
   }
-  return heads.end == static_cast<int>(pattern_.heads.size());
+  if (is_last) write(std::move(written), 0, heads, widest_window_);
 }
 
 // One job; inside it one piece for each row of chunks, so that chunks above the diagonal or outside
 // the window are never written.
-void MapRecorder::write(std::shared_ptr<float> values, Span heads, int window) {
+void MapRecorder::write(std::shared_ptr<float> values, int layer_slot, Span heads, int window) {
   const Span rows = rows_inside_;
   struct Piece {
     int row, n_rows, key_begin, key_end;
@@ -112,7 +139,7 @@ void MapRecorder::write(std::shared_ptr<float> values, Span heads, int window) {
     r = end;
   }
   const std::int64_t bytes = std::int64_t{4} * heads.count() * rows.count() * seq_len_;
-  queue_.push(bytes, [=, run = run_, slot = layer_slot_, T = seq_len_](CaptureWriter& writer) {
+  queue_.push(bytes, [=, run = run_, slot = layer_slot, T = seq_len_](CaptureWriter& writer) {
     for (const Piece& p : pieces) {
       // [heads, rows, T]: a piece of the rows is one block a head.
       if (p.n_rows == rows.count()) {

@@ -12,7 +12,7 @@
 namespace sinkscope {
 
 // Takes the tiles of one layer of one run and queues what attention/pattern records of them: all
-// heads and rows, some of them, or their mean or max over the recorded heads.
+// heads and rows, some of them, or their mean or max over the recorded heads or layers.
 class MapRecorder : public MapSink {
  public:
   MapRecorder(const PatternRecord& pattern, int run, int seq_len, WriteQueue& queue,
@@ -35,7 +35,11 @@ class MapRecorder : public MapSink {
   std::shared_ptr<float> selection() const;
   // Folds the tile into `reduced_`; true when the last recorded head is in.
   bool reduce();
-  void write(std::shared_ptr<float> values, Span heads, int window);
+  // Folds the tile into `total_`, which the tiles of the last recorded layer are written from.
+  void reduce_layers(int window);
+  // to <- to and one more of `n` maps, by their mean or max; seq_len values.
+  void fold(const float* from, std::size_t n, float* to) const;
+  void write(std::shared_ptr<float> values, int layer_slot, Span heads, int window);
 
   const PatternRecord& pattern_;
   const int run_, seq_len_, chunk_rows_;
@@ -45,6 +49,8 @@ class MapRecorder : public MapSink {
   int layer_slot_ = 0, head_ = 0, n_heads_ = 0, row_ = 0, n_rows_ = 0;
   Span heads_inside_{0, 0}, rows_inside_{0, 0};
   std::shared_ptr<float> tile_, reduced_;
+  std::vector<float> total_;  // [heads, rows, T], over the layers so far
+  int widest_window_ = -1;    // of those layers; 0 = all keys, -1 = none yet
 };
 
 }  // namespace sinkscope

@@ -112,6 +112,27 @@ std::vector<TapRecord> recorded_taps(const ArchSpec& spec, const RecordRequest& 
   return taps;
 }
 
+// Maps that are reduced over layers stay in memory until the last one, for every run.
+std::int64_t sum_bytes(const CaptureRequest& request, int n_heads) {
+  std::int64_t bytes = 0;
+  for (const RunInput& run : request.runs) {
+    const std::int64_t rows = request.record.rows.empty()
+                                  ? run.seq_len()
+                                  : static_cast<std::int64_t>(request.record.rows.size());
+    bytes += std::int64_t{4} * n_heads * rows * run.seq_len();
+  }
+  return bytes;
+}
+
+void check_sums(const PatternRecord& pattern, const CaptureRequest& request) {
+  const std::int64_t bytes = sum_bytes(request, static_cast<int>(pattern.heads.size()));
+  if (bytes <= request.activation_budget) return;
+  throw Error(ErrorKind::invalid_argument,
+              fmt::format("maps reduced over layers take {} MiB of memory, --activation-budget "
+                          "allows {} MiB: fewer --heads, --rows or prompts, or a larger budget",
+                          (bytes >> 20) + 1, request.activation_budget >> 20));
+}
+
 }  // namespace
 
 namespace {
@@ -181,6 +202,8 @@ CaptureLayout plan_capture(const ModelFiles& model, const CaptureRequest& reques
     if (!request.record.rows.empty())
       layout.pattern.rows = chosen(request.record.rows, shortest, "row");
     layout.pattern.reduce = request.record.reduce;
+    layout.pattern.over = request.record.reduce_over;
+    if (layout.pattern.reduces(ReduceOver::layers)) check_sums(layout.pattern, request);
   } else {
     chosen(request.record.layers, spec.n_layers, "layer");
     chosen(request.record.heads, spec.n_heads, "head");
@@ -218,7 +241,12 @@ std::int64_t predicted_memory(const ModelFiles& model, const CaptureRequest& req
   const std::int64_t queue = std::int64_t{96} << 20;
   const std::int64_t base = std::int64_t{180} << 20;  // LibTorch, HDF5, the tokenizer
   const std::int64_t head = std::int64_t{8192} * (2 * d + 256) * 4;
-  return base + 2 * layer + states + std::max(block, head) +
+  const bool sums = request.record.maps && request.record.reduce != Reduce::none &&
+                    request.record.reduce_over == ReduceOver::layers;
+  const int n_heads =
+      request.record.heads.empty() ? spec.n_heads : static_cast<int>(request.record.heads.size());
+  return base + (sums ? sum_bytes(request, n_heads) : 0) + 2 * layer + states +
+         std::max(block, head) +
          (request.record.maps ? queue + (std::int64_t{64} << 20) : queue / 2);
 }
 

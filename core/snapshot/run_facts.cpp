@@ -34,6 +34,7 @@ RunFacts read_run_facts(const CaptureReader& reader, const std::string& run) {
     facts.pattern_layers =
         whole_ones(reader.read_i32(run, "attention/pattern_layers"), facts.whole_layers);
     facts.pattern_heads = reader.read_i32(run, "attention/pattern_heads");
+    std::erase(facts.pattern_layers, -1);  // one map over the layers is no layer's
     facts.has_pattern = !facts.pattern_layers.empty();
   }
   facts.has_residual = reader.has(run, "residual/sites") && facts.whole_layers > 0;

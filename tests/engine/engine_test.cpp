@@ -135,6 +135,42 @@ TEST(Engine, RecordsChosenHeadsRowsAndLayers) {
     ASSERT_NEAR(reduced[i], (all[(H + 2) * 90000 + i] + all[(H + 3) * 90000 + i]) / 2, 1e-7);
 }
 
+// Layers of unequal windows among them: a map over layers has every key that one of them sees.
+TEST(Engine, MapsAreReducedOverLayersHeadByHead) {
+  SINKSCOPE_REQUIRE_SHARED(folder, "oracles/llama");
+  const auto model = open_model(folder);
+  CaptureRequest request = request_for(some_ids(300, 157));
+  request.record.maps = true;
+  const std::vector<float> all =
+      H5Reference(capture(*model, request)).floats("/run0/attention/pattern");
+  const auto H = static_cast<std::size_t>(model->spec().n_heads);
+  const auto L = static_cast<std::size_t>(model->spec().n_layers);
+  request.record.heads = {1, 3};
+  request.record.rows = {0, 5, 299};
+  request.record.reduce_over = ReduceOver::layers;
+  for (Reduce reduce : {Reduce::mean, Reduce::max}) {
+    request.record.reduce = reduce;
+    const H5Reference part(capture(*model, request));
+    ASSERT_EQ(part.dims("/run0/attention/pattern"), (std::vector<std::int64_t>{1, 2, 3, 300}));
+    EXPECT_EQ(part.ints("/run0/attention/pattern_layers"), (std::vector<int>{-1}));
+    const std::vector<float> reduced = part.floats("/run0/attention/pattern");
+    for (std::size_t h = 0; h < 2; ++h)
+      for (std::size_t r = 0; r < 3; ++r)
+        for (std::size_t j = 0; j < 300; ++j) {
+          const auto row = static_cast<std::size_t>(request.record.rows[r]);
+          double mean = 0, max = 0;
+          for (std::size_t layer = 0; layer < L; ++layer) {
+            const double p = all[((layer * H + 1 + 2 * h) * 300 + row) * 300 + j];
+            mean += p / static_cast<double>(L);
+            max = std::max(max, p);
+          }
+          ASSERT_NEAR(reduced[(h * 3 + r) * 300 + j], reduce == Reduce::mean ? mean : max, 1e-7);
+        }
+  }
+  request.activation_budget = 1000;
+  EXPECT_THROW(plan_capture(*model, request), Error);
+}
+
 // FC-47: the tap is picked by name: the down projection's input is a site of its own.
 TEST(FieldCases, FC47_TheInputOfTheDownProjectionIsASiteByName) {
   SINKSCOPE_REQUIRE_SHARED(folder, "oracles/qwen2");

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <ostream>
+
+#include "app/cli/command_line.h"
+#include "app/cli/format_text.h"
+#include "app/cli/run_cli.h"
+#include "app/cli/verbs.h"
+#include "core/capture_reader.h"
+#include "core/error.h"
+#include "core/recording_state.h"
+#include "core/shell_word.h"
+
+namespace sinkscope {
+namespace {
+
+namespace fs = std::filesystem;
+
+const char* const kHelp =
+    "RUN.h5 is a capture or the name of one that was never finished (RUN.h5.part). Says which "
+    "runs\n"
+    "and layers are whole and whether sinkscope capture --resume can go on. -o F.h5 copies what "
+    "is\n"
+    "there to a file that every verb reads, whole layers only; --discard takes the unfinished\n"
+    "recording and its state away.\n\n"
+    "--json keys: schema (sinkscope.repair/1), conventions, file, complete, layers, runs [{name,\n"
+    "whole_layers}], resumable_after (layers; null = cannot be resumed), first_run.\n\n"
+    "example: sinkscope repair RUN.h5";
+
+struct Flags {
+  std::string input;
+  std::optional<std::string> output;
+  bool discard = false, json = false, force = false;
+};
+
+// The finished file, else the unfinished one beside it.
+std::string file_of(const std::string& input) {
+  std::error_code ignored;
+  if (fs::exists(input, ignored) || !fs::exists(input + ".part", ignored)) return input;
+  return input + ".part";
+}
+
+// The state that --resume would take.
+std::optional<RecordingState> resumable(const std::string& path, const CaptureReader& capture) {
+  const auto& runs = capture.runs();
+  const int n_layers = capture.model(runs.front()).n_layers;
+  int first = 0;
+  while (first < static_cast<int>(runs.size()) &&
+         capture.whole_layers(runs[static_cast<std::size_t>(first)]) == n_layers)
+    ++first;
+  for (RecordingState& state : load_states(path)) {
+    // Runs of one group have the same layers behind them; whole runs may wait for the head.
+    const auto run = static_cast<std::size_t>(std::min<int>(state.first_run, first));
+    if (run >= runs.size() || capture.whole_layers(runs[run]) == state.layers_done ||
+        state.layers_done == 0)
+      return std::move(state);
+  }
+  return std::nullopt;
+}
+
+void print_runs(const CaptureReader& capture, Console& console) {
+  const int n_layers = capture.model(capture.runs().front()).n_layers;
+  int whole = 0, untouched = 0;
+  for (const std::string& run : capture.runs()) {
+    const int layers = capture.whole_layers(run);
+    whole += layers == n_layers;
+    untouched += layers == 0;
+    if (layers > 0 && layers < n_layers)
+      console.out << fmt::format("  {:<8} {} of {} layers are whole\n", run, layers, n_layers);
+  }
+  if (whole > 0)
+    console.out << fmt::format("  {} of {} runs have all layers\n", whole, capture.runs().size());
+  if (untouched > 0) console.out << fmt::format("  {} runs have no whole layer\n", untouched);
+}
+
+nlohmann::ordered_json as_json(const CaptureReader& capture,
+                               const std::optional<RecordingState>& state) {
+  nlohmann::ordered_json runs = nlohmann::ordered_json::array();
+  for (const std::string& run : capture.runs())
+    runs.push_back({{"name", run}, {"whole_layers", capture.whole_layers(run)}});
+  nlohmann::ordered_json out = {
+      {"schema", "sinkscope.repair/1"},
+      {"conventions", {{"whole_layers", "blocks whose every array is in the file"}}},
+      {"file", capture.path()},
+      {"complete", capture.complete()},
+      {"layers", capture.model(capture.runs().front()).n_layers},
+      {"runs", runs},
+      {"resumable_after", nullptr},
+      {"first_run", nullptr}};
+  if (state && !capture.complete()) {
+    out["resumable_after"] = state->layers_done;
+    out["first_run"] = state->first_run;
+  }
+  return out;
+}
+
+void print_text(const CaptureReader& capture, const std::optional<RecordingState>& state,
+                Console& console) {
+  if (capture.complete()) {
+    console.out << fmt::format("{}: complete, nothing to repair\n", capture.path());
+    return;
+  }
+  console.out << fmt::format("{}: an unfinished recording; it opens as it is\n", capture.path());
+  print_runs(capture, console);
+  if (state)
+    console.out << fmt::format(
+        "  its state after {} layers is kept: the same capture command with --resume finishes it\n",
+        state->layers_done);
+  else
+    console.out << "  no whole state is kept: it cannot be resumed\n";
+}
+
+void copy_to(const std::string& from, const Flags& flags, Console& console) {
+  std::error_code error;
+  if (!flags.force && fs::exists(*flags.output, error))
+    throw Error(ErrorKind::invalid_argument,
+                fmt::format("{}: exists already; --force replaces it", *flags.output));
+  const std::string unborn = *flags.output + ".part";
+  fs::copy_file(from, unborn, fs::copy_options::overwrite_existing);
+  fs::rename(unborn, *flags.output);
+  console.out << fmt::format("copied to {}\nnext: sinkscope sinks {}\n", *flags.output,
+                             shell_word(*flags.output));
+}
+
+void discard(const CaptureReader& capture, const std::string& path, Console& console) {
+  if (capture.complete())
+    throw Error(ErrorKind::invalid_argument,
+                fmt::format("{}: complete; --discard takes away unfinished recordings only", path));
+  remove_states(path);
+  fs::remove(path);
+  console.out << fmt::format("{} and its state are gone\n", path);
+}
+
+}  // namespace
+
+int run_repair(const std::vector<std::string>& args, Console& console) {
+  Flags flags;
+  CommandLine command("repair", "Says what of a recording is whole, and makes it readable.");
+  command.positional("RUN.h5", flags.input, "a capture, or the name of an unfinished one");
+  command.value("-o,--output", flags.output, "F.h5", "copy what is whole to this file");
+  command.flag("--discard", flags.discard, "take the unfinished recording away");
+  command.flag("--force", flags.force, "replace an existing F.h5");
+  command.flag("--json", flags.json, "print what is whole as JSON");
+  command.footer(kHelp);
+  if (!command.parse(args, console)) return kExitDone;
+  if (flags.output && flags.discard)
+    throw Error(ErrorKind::invalid_argument, "repair: --discard and -o: one of them");
+
+  const std::string path = file_of(flags.input);
+  const auto capture = CaptureReader::open(path);
+  const auto state = resumable(path, *capture);
+  if (flags.json)
+    console.out << as_json(*capture, state).dump(2) << '\n';
+  else
+    print_text(*capture, state, console);
+  if (flags.output) copy_to(path, flags, console);
+  if (flags.discard) discard(*capture, path, console);
+  return kExitDone;
+}
+
+}  // namespace sinkscope

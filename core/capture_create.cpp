@@ -221,9 +221,14 @@ std::vector<RunTable> find_structure(const h5::File& file, const CaptureLayout& 
     for (const DatasetSpec& spec : table.specs->list) {
       const std::string path = fmt::format("{}/{}", run_group_name(layout.runs, run), spec.path);
       const std::string where = fmt::format("{}: {}", file.path(), path);
-      auto opened = h5::Dataset::open_for_writing(file.root(), path, where);
       // As strict as a reader: the file may have been damaged, or be a stranger's.
-      const auto dataset = h5::Dataset::open_for_reading(std::move(opened.handle()), where);
+      for (auto cut = path.find('/');; cut = path.find('/', cut + 1)) {
+        if (h5::link_kind(file.root(), path.substr(0, cut)) != h5::LinkKind::hard)
+          throw Error(ErrorKind::corrupt, where + " is absent, or a link to somewhere else");
+        if (cut == std::string::npos) break;
+      }
+      const auto dataset =
+          h5::Dataset::open_for_reading(h5::open_object(file.root(), path, where), where);
       if (dataset.dims() != spec.dims || dataset.type() != spec.type)
         throw Error(ErrorKind::corrupt,
                     fmt::format("{}: expected shape [{}] of this request's type, found [{}]", where,

@@ -75,8 +75,15 @@ class FileWriter final : public CaptureWriter {
         open_(file_, layout_.runs) {}
 
   void open(const CompleteProvenance& complete) {
+    if (existing_ == Existing::resume && fs::exists(part_)) {
+      if (fs::exists(path_))
+        throw Error(
+            ErrorKind::invalid_argument,
+            fmt::format("{} exists beside {}: move it away to go on with the unfinished one", path_,
+                        part_));
+      return go_on(complete);
+    }
     refuse_existing(path_);
-    if (existing_ == Existing::resume && fs::exists(part_)) return go_on(complete);
     refuse_existing(part_);
     create(complete);
     file_ = h5::File::open_for_writing(part_);
@@ -171,12 +178,17 @@ class FileWriter final : public CaptureWriter {
     h5::File::require_unlocked(part_);
     h5::File file = h5::File::create(unborn);
     std::error_code ignored;
+    bool is_replacing = false;
     try {
       tables_ = create_structure(file, layout_);
       if (complete) complete(layout_.provenance);
       write_provenance(file, layout_);
       file.close();
       request_ = recording_request(layout_);
+      // Time has passed: another program may have begun, or gone on with, this recording.
+      refuse_existing(part_);
+      h5::File::require_unlocked(part_);
+      is_replacing = true;
       fs::remove(part_, ignored);  // an unfinished recording that is being overwritten
       remove_states(part_);
       save_state(part_, request_, 0, 0, {});
@@ -184,7 +196,7 @@ class FileWriter final : public CaptureWriter {
     } catch (...) {
       file.abandon();
       fs::remove(unborn, ignored);
-      remove_states(part_);
+      if (is_replacing) remove_states(part_);
       throw;
     }
   }
@@ -192,6 +204,7 @@ class FileWriter final : public CaptureWriter {
   void go_on(const CompleteProvenance& complete) {
     if (complete) complete(layout_.provenance);
     request_ = recording_request(layout_);
+    h5::File::require_unlocked(part_);
     std::vector<RecordingState> states = load_states(part_);
     if (states.empty())
       throw Error(ErrorKind::corrupt,
@@ -199,24 +212,29 @@ class FileWriter final : public CaptureWriter {
                               "can be read, --force starts anew",
                               part_));
     require_same_request(part_, states.front().request, request_);
+    {
+      // Nothing may be written before it is clear that this is the file.
+      const h5::File look = h5::File::open_for_reading(part_);
+      tables_ = find_structure(look, layout_);
+      const auto count = [&](const char* name) {
+        return static_cast<int>(h5::number_attribute(look.root(), name, part_).value_or(0));
+      };
+      runs_begun_ = count("runs_begun");
+      const int first_run = count("runs_done");
+      // Maps summed over layers were in memory: those runs start again.
+      const bool begins_again = layout_.pattern.reduces(ReduceOver::layers);
+      const int layers = runs_begun_ > first_run && !begins_again ? count("layers_done") : 0;
+      resume_point_ = state_after(states, layers, first_run);
+    }
+    if (resume_point_.is_before) promote_state(part_);
     file_ = h5::File::open_for_writing(part_);
     descriptor_ = file_.descriptor();
-    tables_ = find_structure(file_, layout_);
-    const auto count = [&](const char* name) {
-      return static_cast<int>(h5::number_attribute(file_.root(), name, part_).value_or(0));
-    };
-    runs_begun_ = count("runs_begun");
-    const int first_run = count("runs_done");
-    // Maps summed over layers were in memory: those runs start again.
-    const bool begins_again = layout_.pattern.reduces(ReduceOver::layers);
-    const int layers = runs_begun_ > first_run && !begins_again ? count("layers_done") : 0;
-    resume_point_ = state_after(states, layers, first_run);
     is_resumed_ = true;
   }
 
   // Of runs that have not begun there is nothing to load.
   RecordingState state_after(std::vector<RecordingState>& states, int layers, int first_run) const {
-    if (layers == 0) return {request_, 0, first_run, {}};
+    if (layers == 0) return {request_, 0, first_run, {}, false};
     for (RecordingState& state : states)
       if (state.layers_done == layers && state.first_run == first_run) return std::move(state);
     throw Error(ErrorKind::corrupt,

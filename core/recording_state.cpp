@@ -11,6 +11,7 @@
 #include <cstring>
 #include <filesystem>
 #include <optional>
+#include <utility>
 
 #include "core/error.h"
 
@@ -79,6 +80,10 @@ class Descriptor {
       bytes += done;
       n -= static_cast<std::size_t>(done);
     }
+  }
+  // Some file systems say only here that the disk is full.
+  void close() {
+    if (::close(std::exchange(fd_, -1)) != 0) fail("write");
   }
   // False when the file ends before.
   bool read(void* data, std::size_t n) const {
@@ -172,11 +177,16 @@ void save_state(const std::string& path, const std::string& request, int layers_
   head.checksum = checksum.value();
 
   const std::string unborn = latest(path) + ".tmp";
-  {
-    const Descriptor file(unborn, O_WRONLY | O_CREAT | O_TRUNC);
+  try {
+    Descriptor file(unborn, O_WRONLY | O_CREAT | O_TRUNC);
     if (file.fd() < 0) file.fail("create");
     file.write(&head, sizeof head);
     for (const StreamBytes& piece : pieces) file.write(piece.data(), piece.size());
+    file.close();
+  } catch (...) {
+    std::error_code ignored;
+    fs::remove(unborn, ignored);  // a full disk has no room for half a state
+    throw;
   }
   if (fs::exists(latest(path))) rename(latest(path), before(path));
   rename(unborn, latest(path));
@@ -184,10 +194,16 @@ void save_state(const std::string& path, const std::string& request, int layers_
 
 std::vector<RecordingState> load_states(const std::string& path) {
   std::vector<RecordingState> states;
-  for (const std::string& file : {latest(path), before(path)})
-    if (auto state = load(file)) states.push_back(std::move(*state));
+  for (const std::string& file : {latest(path), before(path)}) {
+    auto state = load(file);
+    if (!state) continue;
+    state->is_before = file == before(path);
+    states.push_back(std::move(*state));
+  }
   return states;
 }
+
+void promote_state(const std::string& path) { rename(before(path), latest(path)); }
 
 void remove_states(const std::string& path) {
   std::error_code ignored;

@@ -17,6 +17,7 @@ struct RecordingState {
   int layers_done = 0;                          // blocks that the runs at work have behind them
   int first_run = 0;                            // the first of them; those before it are done
   std::vector<std::vector<std::byte>> streams;  // their residual streams, as they are in memory
+  bool is_before = false;                       // from the save before the last
 };
 
 using StreamBytes = std::span<const std::byte>;
@@ -27,6 +28,10 @@ void save_state(const std::string& path, const std::string& request, int layers_
 
 // The states that are there and undamaged, the latest first. Error{io}.
 std::vector<RecordingState> load_states(const std::string& path);
+
+// Makes the state of the save before the last the only one, when the recording goes on from there:
+// the next save would otherwise push it out before its layer is done. Error{io}.
+void promote_state(const std::string& path);
 
 // Takes them away; nothing happens where there are none.
 void remove_states(const std::string& path);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include <fmt/format.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 
 #include <chrono>
 #include <cmath>
@@ -213,10 +214,18 @@ void require_new(const CaptureFlags& flags) {
                     *flags.output));
 }
 
+// Disk space that a recording to be resumed has already.
+std::int64_t bytes_there(const CaptureFlags& flags) {
+  struct stat part {};
+  if (!flags.resume || ::stat((*flags.output + ".part").c_str(), &part) != 0) return 0;
+  return std::int64_t{part.st_blocks} * 512;
+}
+
 // A recording that is to be resumed and is whole.
 bool is_whole_already(const CaptureFlags& flags) {
   std::error_code ignored;
   return flags.resume && !flags.dry_run && std::filesystem::exists(*flags.output, ignored) &&
+         !std::filesystem::exists(*flags.output + ".part", ignored) &&
          CaptureReader::open(*flags.output)->complete();
 }
 
@@ -256,6 +265,7 @@ int run_capture(const std::vector<std::string>& args, Console& console) {
     throw Error(ErrorKind::invalid_argument, "capture: expected -o RUN.h5, the capture to make");
   if (flags.output && !flags.dry_run) require_new(flags);
   if (is_whole_already(flags)) {
+    remove_states(*flags.output + ".part");  // of a recording that was killed as it was renamed
     console.note(fmt::format("{} is whole: nothing to resume", *flags.output));
     return kExitDone;
   }
@@ -289,7 +299,7 @@ int run_capture(const std::vector<std::string>& args, Console& console) {
         fmt::format("residual/stream takes {}: name it to have it (--record {},stream), or "
                     "record --record stats",
                     format_bytes(stream_bytes(table)), flags.record.record.value_or("stats")));
-  require_free_space(*flags.output, total_bytes(table));
+  require_free_space(*flags.output, total_bytes(table) - bytes_there(flags));
   return record(flags, *model, request, windows, layout, console);
 }
 

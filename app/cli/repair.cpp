@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -44,22 +45,29 @@ std::string file_of(const std::string& input) {
   return input + ".part";
 }
 
-// The state that --resume would take.
-std::optional<RecordingState> resumable(const std::string& path, const CaptureReader& capture) {
+// Where --resume goes on.
+struct ResumePoint {
+  int layers = 0, first_run = 0;
+};
+
+std::optional<ResumePoint> resumable(const std::string& path, const CaptureReader& capture) {
+  const std::vector<RecordingState> states = load_states(path);
+  if (states.empty() || capture.complete()) return std::nullopt;
   const auto& runs = capture.runs();
   const int n_layers = capture.model(runs.front()).n_layers;
-  int first = 0;
-  while (first < static_cast<int>(runs.size()) &&
-         capture.whole_layers(runs[static_cast<std::size_t>(first)]) == n_layers)
-    ++first;
-  for (RecordingState& state : load_states(path)) {
-    // Runs of one group have the same layers behind them; whole runs may wait for the head.
-    const auto run = static_cast<std::size_t>(std::min<int>(state.first_run, first));
-    if (run >= runs.size() || capture.whole_layers(runs[run]) == state.layers_done ||
-        state.layers_done == 0)
-      return std::move(state);
+  ResumePoint point{n_layers, 0};  // only the head is left
+  for (; point.first_run < static_cast<int>(runs.size()); ++point.first_run) {
+    point.layers = capture.whole_layers(runs[static_cast<std::size_t>(point.first_run)]);
+    if (point.layers < n_layers) break;
   }
-  return std::nullopt;
+  const std::string maps = "attention/pattern_layers";
+  if (capture.has(runs.front(), maps) &&
+      capture.read_i32(runs.front(), maps) == std::vector<int>{-1})
+    point.layers = 0;  // sums over layers were in memory
+  const bool is_kept = std::any_of(states.begin(), states.end(), [&](const RecordingState& state) {
+    return state.layers_done == point.layers;
+  });
+  return point.layers == 0 || is_kept ? std::optional(point) : std::nullopt;
 }
 
 void print_runs(const CaptureReader& capture, Console& console) {
@@ -78,7 +86,7 @@ void print_runs(const CaptureReader& capture, Console& console) {
 }
 
 nlohmann::ordered_json as_json(const CaptureReader& capture,
-                               const std::optional<RecordingState>& state) {
+                               const std::optional<ResumePoint>& point) {
   nlohmann::ordered_json runs = nlohmann::ordered_json::array();
   for (const std::string& run : capture.runs())
     runs.push_back({{"name", run}, {"whole_layers", capture.whole_layers(run)}});
@@ -91,14 +99,14 @@ nlohmann::ordered_json as_json(const CaptureReader& capture,
       {"runs", runs},
       {"resumable_after", nullptr},
       {"first_run", nullptr}};
-  if (state && !capture.complete()) {
-    out["resumable_after"] = state->layers_done;
-    out["first_run"] = state->first_run;
+  if (point) {
+    out["resumable_after"] = point->layers;
+    out["first_run"] = point->first_run;
   }
   return out;
 }
 
-void print_text(const CaptureReader& capture, const std::optional<RecordingState>& state,
+void print_text(const CaptureReader& capture, const std::optional<ResumePoint>& point,
                 Console& console) {
   if (capture.complete()) {
     console.out << fmt::format("{}: complete, nothing to repair\n", capture.path());
@@ -106,10 +114,10 @@ void print_text(const CaptureReader& capture, const std::optional<RecordingState
   }
   console.out << fmt::format("{}: an unfinished recording; it opens as it is\n", capture.path());
   print_runs(capture, console);
-  if (state)
+  if (point)
     console.out << fmt::format(
         "  its state after {} layers is kept: the same capture command with --resume finishes it\n",
-        state->layers_done);
+        point->layers);
   else
     console.out << "  no whole state is kept: it cannot be resumed\n";
 }
@@ -119,9 +127,15 @@ void copy_to(const std::string& from, const Flags& flags, Console& console) {
   if (!flags.force && fs::exists(*flags.output, error))
     throw Error(ErrorKind::invalid_argument,
                 fmt::format("{}: exists already; --force replaces it", *flags.output));
-  const std::string unborn = *flags.output + ".part";
-  fs::copy_file(from, unborn, fs::copy_options::overwrite_existing);
-  fs::rename(unborn, *flags.output);
+  const std::string unborn = *flags.output + ".copy.tmp";
+  fs::copy_file(from, unborn, fs::copy_options::none, error);
+  if (!error) fs::rename(unborn, *flags.output, error);
+  if (error) {
+    std::error_code ignored;
+    fs::remove(unborn, ignored);
+    throw Error(ErrorKind::io,
+                fmt::format("{}: cannot copy to it: {}", *flags.output, error.message()));
+  }
   console.out << fmt::format("copied to {}\nnext: sinkscope sinks {}\n", *flags.output,
                              shell_word(*flags.output));
 }
@@ -152,11 +166,11 @@ int run_repair(const std::vector<std::string>& args, Console& console) {
 
   const std::string path = file_of(flags.input);
   const auto capture = CaptureReader::open(path);
-  const auto state = resumable(path, *capture);
+  const auto point = resumable(path, *capture);
   if (flags.json)
-    console.out << as_json(*capture, state).dump(2) << '\n';
+    console.out << as_json(*capture, point).dump(2) << '\n';
   else
-    print_text(*capture, state, console);
+    print_text(*capture, point, console);
   if (flags.output) copy_to(path, flags, console);
   if (flags.discard) discard(*capture, path, console);
   return kExitDone;

@@ -81,11 +81,12 @@ class Run {
         layout_(writer.layout()),
         job_(job),
         device_(resolve_device(request.device)),
-        groups_(prompt_groups(request, model.spec().d_model)),
+        resume_(writer.resume_point()),
+        groups_(resume_ != nullptr ? resumed_groups(request, model.spec().d_model, *resume_)
+                                   : prompt_groups(request, model.spec().d_model)),
         pass_(model, device_, scalar_type(request.dtype),
               groups_.size() > 1 ? request.weight_budget : 0),
         what_ifs_(what_ifs_of(request.runs, model, device_)),
-        resume_(writer.resume_point()),
         queue_(writer, kQueueBytes) {
     if (!what_ifs_.empty() && groups_.size() > 1) refuse_groups(request.activation_budget);
   }
@@ -116,6 +117,7 @@ class Run {
 
  private:
   void count_work() {
+    job_.progress.done = 0;  // the same progress may have seen another recording
     std::int64_t tokens = 0;
     for (const RunInput& run : request_.runs) tokens += run.seq_len();
     const ArchSpec& spec = model_.spec();
@@ -257,14 +259,14 @@ class Run {
   const CaptureLayout& layout_;
   JobContext job_;
   const at::Device device_;
+  const RecordingState* const resume_;  // of the writer; nullptr = from the start
   const std::vector<std::pair<int, int>> groups_;
   ModelPass pass_;
   WhatIfs what_ifs_;
   BufferPool pool_;
   std::vector<float> loss_, edited_loss_;
   CaptureSummary summary_;
-  const RecordingState* resume_;  // of the writer; nullptr = from the start
-  WriteQueue queue_;              // last: its thread ends before what its jobs use
+  WriteQueue queue_;  // last: its thread ends before what its jobs use
 };
 
 class TorchEngine : public Engine {

@@ -7,10 +7,11 @@
 
 namespace sinkscope {
 
-std::vector<std::pair<int, int>> prompt_groups(const CaptureRequest& request, int d_model) {
+std::vector<std::pair<int, int>> prompt_groups(const CaptureRequest& request, int d_model,
+                                               int begin) {
   std::vector<std::pair<int, int>> groups;
   const auto n = static_cast<int>(request.runs.size());
-  for (int begin = 0; begin < n;) {
+  while (begin < n) {
     std::int64_t bytes = 0;
     int end = begin;
     while (end < n) {
@@ -21,6 +22,19 @@ std::vector<std::pair<int, int>> prompt_groups(const CaptureRequest& request, in
     groups.emplace_back(begin, end);
     begin = end;
   }
+  return groups;
+}
+
+std::vector<std::pair<int, int>> resumed_groups(const CaptureRequest& request, int d_model,
+                                                const RecordingState& state) {
+  const auto n = static_cast<int>(request.runs.size());
+  const int first = state.first_run, kept = static_cast<int>(state.streams.size());
+  if (first < 0 || first > n || kept > n - first)
+    throw Error(ErrorKind::corrupt, "the kept state has runs that the request has not");
+  std::vector<std::pair<int, int>> groups;
+  if (first > 0) groups.emplace_back(0, first);
+  if (kept > 0) groups.emplace_back(first, first + kept);
+  for (const auto& group : prompt_groups(request, d_model, first + kept)) groups.push_back(group);
   return groups;
 }
 

@@ -11,8 +11,15 @@
 
 namespace sinkscope {
 
-// Consecutive prompts [first, last) whose states fit the budget together; at least one.
-std::vector<std::pair<int, int>> prompt_groups(const CaptureRequest& request, int d_model);
+// Consecutive prompts [first, last) from `begin` on whose states fit the budget together; at least
+// one.
+std::vector<std::pair<int, int>> prompt_groups(const CaptureRequest& request, int d_model,
+                                               int begin = 0);
+
+// The groups of a recording that goes on: what is done, the runs whose states are kept, the others.
+// Throws Error{corrupt} for runs that the request has not.
+std::vector<std::pair<int, int>> resumed_groups(const CaptureRequest& request, int d_model,
+                                                const RecordingState& state);
 
 // Prompts under what-ifs advance together, so all of them have to fit.
 [[noreturn]] void refuse_groups(std::int64_t activation_budget);

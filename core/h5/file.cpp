@@ -88,6 +88,9 @@ File File::open_for_writing(const std::string& path) {
   file.handle_ = own(H5Fopen(path.c_str(), H5F_ACC_RDWR, access.id()), ErrorKind::io,
                      "cannot open " + path + " for writing");
   keep_metadata_in_memory(file.handle_.id(), path);
+  // A killed writer may have put values beyond the end that its last flush knew of, with a leaf
+  // that names them: new space begins behind everything that is there.
+  check(H5Fincrement_filesize(file.handle_.id(), 0), ErrorKind::io, "cannot set up " + path);
   return file;
 }
 

@@ -117,6 +117,39 @@ TEST(Resume, GroupsThatAreWholeAreNotRunAgain) {
             "");
 }
 
+// The state decides which runs go on together, whatever the budget now says.
+TEST(Resume, AnotherActivationBudgetRunsEveryPromptAllTheSame) {
+  SINKSCOPE_REQUIRE_SHARED(folder, "oracles/llama");
+  const auto model = open_model(folder);
+  CaptureRequest request = everything(23);
+  for (int n : {40, 9, 15}) request.runs.push_back(request_for(ids(n, 31)).runs.front());
+  const int layers = model->spec().n_layers;
+  const std::string path = scratch_folder() + "/run.h5";
+  CaptureRequest apart = request;
+  apart.activation_budget = 1;
+  break_off(*model, apart, path, 2 * (layers + 1) + 1);  // in the third of four groups
+  const auto writer = CaptureWriter::create(path, plan_capture(*model, request), Existing::resume);
+  Progress progress;
+  EXPECT_TRUE(engine().capture(*model, request, *writer, {std::stop_token(), progress}));
+  EXPECT_EQ(progress.done, progress.total);
+  writer->finish();
+  EXPECT_EQ(first_difference(capture(*model, request), path), "");
+}
+
+TEST(Resume, TwoBreaksAtOneLayerLoseNothing) {
+  SINKSCOPE_REQUIRE_SHARED(folder, "oracles/llama");
+  const auto model = open_model(folder);
+  const CaptureRequest request = everything(27);
+  const std::string path = scratch_folder() + "/run.h5";
+  break_off(*model, request, path, 1);
+  for (int i = 0; i < 3; ++i) break_off(*model, request, path, 0);
+  const auto writer = CaptureWriter::create(path, plan_capture(*model, request), Existing::resume);
+  Progress progress;
+  EXPECT_TRUE(engine().capture(*model, request, *writer, {std::stop_token(), progress}));
+  writer->finish();
+  EXPECT_EQ(first_difference(capture(*model, request), path), "");
+}
+
 TEST(Resume, TwinsGoOnBesideTheirBaseline) {
   SINKSCOPE_REQUIRE_SHARED(folder, "oracles/llama");
   const auto model = open_model(folder);

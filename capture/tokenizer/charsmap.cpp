@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <utf8proc.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "capture/tokenizer/sentencepiece_bpe.h"
@@ -25,6 +26,37 @@ std::uint32_t value_of(std::uint32_t unit) { return unit & 0x7FFFFFFFu; }
   throw Error(ErrorKind::corrupt, fmt::format("precompiled charsmap: {}", what));
 }
 
+// SentencePiece's own reader has room for 32 keys that a text begins with, and its builder makes
+// fewer; no rule of Unicode is longer than a few characters.
+constexpr int kMostNested = 31;
+constexpr int kLongestKey = 128;
+
+// What lies below a node: how many keys begin with one another at most, and how long the longest
+// is. bytes -1: not looked at yet.
+struct Below {
+  int keys = 0;
+  int bytes = -1;
+};
+
+// Of the node whose child of label c is the unit base ^ c. A cycle is a key without an end. Labels
+// of 0 count, which only SentencePiece's reader follows.
+Below look_below(const std::vector<std::uint32_t>& units, std::uint32_t base, int depth,
+                 std::vector<Below>& known) {
+  if (known[base].bytes >= 0) return known[base];
+  Below below{0, 0};
+  for (std::uint32_t label = 0; label < 256; ++label) {
+    const std::uint32_t at = base ^ label, unit = units[at];
+    if (label_of(unit) != label) continue;
+    if (depth == kLongestKey) refuse(fmt::format("a key of more than {} bytes", kLongestKey));
+    const Below child = look_below(units, at ^ offset_of(unit), depth + 1, known);
+    below.keys = std::max(below.keys, child.keys + (has_value(unit) ? 1 : 0));
+    below.bytes = std::max(below.bytes, child.bytes + 1);
+  }
+  if (below.bytes > kLongestKey) refuse(fmt::format("a key of more than {} bytes", kLongestKey));
+  known[base] = below;
+  return below;
+}
+
 // Clusters longer than this are looked up character by character, as the package does.
 constexpr std::int64_t kLongestCluster = 5;
 
@@ -38,11 +70,12 @@ Charsmap::Charsmap(std::string_view blob) {
   blob.remove_prefix(sizeof trie_bytes);
   if (trie_bytes % 4 != 0 || trie_bytes >= blob.size())
     refuse(fmt::format("a trie of {} bytes, {} are there", trie_bytes, blob.size()));
+  if (trie_bytes == 0) refuse("an empty trie");
   units_.resize(trie_bytes / 4);
-  if (trie_bytes > 0) std::memcpy(units_.data(), blob.data(), trie_bytes);
+  std::memcpy(units_.data(), blob.data(), trie_bytes);
   replacements_ = blob.substr(trie_bytes);
   if (replacements_.back() != '\0') refuse("the last replacement has no end");
-  if (!units_.empty() && is_value(units_[0])) refuse("the root of its trie is a value");
+  if (is_value(units_[0])) refuse("the root of its trie is a value");
   for (std::size_t i = 0; i < units_.size(); ++i) {
     const std::uint32_t unit = units_[i];
     if (is_value(unit)) {
@@ -54,7 +87,12 @@ Charsmap::Charsmap(std::string_view blob) {
     const std::uint64_t block = (i ^ offset_of(unit)) | 0xFFu;
     if (block >= units_.size())
       refuse(fmt::format("a step from unit {} to unit {} of {}", i, block, units_.size()));
+    if (has_value(unit) && !is_value(units_[i ^ offset_of(unit)]))
+      refuse(fmt::format("a key that ends at unit {} without a value", i));
   }
+  std::vector<Below> known(units_.size());
+  if (look_below(units_, offset_of(units_[0]), 0, known).keys > kMostNested)
+    refuse(fmt::format("more than {} keys that begin with one another", kMostNested));
 }
 
 std::optional<Charsmap::Match> Charsmap::find(std::string_view text, std::int64_t at,
@@ -68,7 +106,7 @@ std::optional<Charsmap::Match> Charsmap::find(std::string_view text, std::int64_
     const std::uint32_t unit = units_[node];
     if (label_of(unit) != byte) break;
     node ^= offset_of(unit);
-    if (!has_value(unit) || !is_value(units_[node])) continue;
+    if (!has_value(unit)) continue;
     found = Match{static_cast<std::int64_t>(i) + 1 - at,
                   std::string_view(replacements_.c_str() + value_of(units_[node]))};
     if (which == Which::shortest) break;

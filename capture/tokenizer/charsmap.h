@@ -19,8 +19,9 @@ class Charsmap {
     std::string_view replacement;
   };
 
-  // Throws Error{corrupt} where a step through the trie or a replacement could leave `blob`; so a
-  // charsmap that exists is safe to walk, also for SentencePiece's own reader. "" maps nothing.
+  // Throws Error{corrupt} where a step through the trie or a replacement could leave `blob`, where
+  // keys are longer than 128 bytes (or endless), and where more than 31 begin with one another; so
+  // a charsmap that exists is safe to walk, also for SentencePiece's own reader. "" maps nothing.
   explicit Charsmap(std::string_view blob);
 
   // The key the text begins with at `at`: the longest one (SentencePiece) or the first one found

@@ -63,6 +63,13 @@ def gguf(keys, tensors, alignment=32, version=3):
     return out + bytes(-len(out) % alignment) + data
 
 
+def charsmap():
+    """A precompiled charsmap that makes "A" an "x". What belongs to no key is a value."""
+    units = [1 << 31] * 256
+    units[0], units[0x40] = 1 << 10, 2 << 10 | 1 << 8 | 0x41
+    return struct.pack("<257I", 1024, *units) + b"x\x00"
+
+
 def gguf_seeds():
     llama = [("general.architecture", 8, "llama"), ("llama.block_count", 4, 1),
              ("llama.embedding_length", 4, 8), ("llama.attention.head_count", 9, (4, [2])),
@@ -79,9 +86,8 @@ def gguf_seeds():
             ("tokenizer.ggml.tokens", 9, (8, ["[PAD]", "[UNK]", "▁ab", "c", "▁12"])),
             ("tokenizer.ggml.unknown_token_id", 4, 1), ("tokenizer.ggml.cls_token_id", 4, 0),
             ("tokenizer.ggml.seperator_token_id", 4, 0)]
-    trie = struct.pack("<I", 1024) + bytes(1024) + b"x\x00"
     t5 = [("tokenizer.ggml.model", 8, "t5")] + spm[1:] + [
-        ("tokenizer.ggml.precompiled_charsmap", 9, (0, list(trie))),
+        ("tokenizer.ggml.precompiled_charsmap", 9, (0, list(charsmap()))),
         ("tokenizer.ggml.remove_extra_whitespaces", 7, True)]
     tensors = [("token_embd.weight", [8, 10], 0, 320), ("output_norm.weight", [8], 0, 32),
                ("blk.0.attn_norm.weight", [8], 0, 32), ("blk.0.attn_q.weight", [8, 8], 1, 128),
@@ -127,7 +133,7 @@ def tokenizer_seeds():
     template = {"type": "TemplateProcessing", "single": [
         {"SpecialToken": {"id": "<s>", "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}}],
         "special_tokens": {"<s>": {"id": "<s>", "ids": [6], "tokens": ["<s>"]}}}
-    trie = base64.b64encode(struct.pack("<I", 1024) + bytes(1024) + b"x\x00").decode()
+    trie = base64.b64encode(charsmap()).decode()
     normalizers = [
         None, {"type": "NFC"}, {"type": "Lowercase"}, {"type": "Strip", "strip_left": True},
         {"type": "Sequence", "normalizers": [{"type": "NFD"}, {"type": "StripAccents"}]},
@@ -179,10 +185,9 @@ def sentencepiece_seeds():
                     for p, s, t in pieces)
     every_byte = b"".join(field(1, field(1, f"<0x{b:02X}>".encode()) + field(2, 0.0) + field(3, 6))
                           for b in range(256))
-    charsmap = struct.pack("<I", 1024) + bytes(1024) + b"x\x00"
     for kind in (1, 2, 3, 4):
         yield some + field(2, field(3, kind)) + field(3, field(3, 1) + field(4, 1))
-        yield some + field(2, field(3, kind)) + field(3, field(2, charsmap) + field(4, 0))
+        yield some + field(2, field(3, kind)) + field(3, field(2, charsmap()) + field(4, 0))
     yield some + every_byte + field(2, field(3, 2) + field(35, 1))
 
 

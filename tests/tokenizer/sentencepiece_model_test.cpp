@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "capture/checkpoint/model_files.h"
+#include "capture/tokenizer/charsmap.h"
 #include "capture/tokenizer/tokenizer.h"
 #include "core/error.h"
 #include "tests/support/shared_files.h"
@@ -188,6 +189,72 @@ TEST(SentencePieceModel, AZeroByteInAPieceIsRefused) {
                                               "a\0b",
                                               7))),
               HasSubstr("piece 0 holds a zero byte"));
+}
+
+// A trie that is written down by hand: the root's children are at 256 + their label. A unit that is
+// given no sense is a value, which no label leads to.
+struct Trie {
+  static constexpr std::uint32_t kValue = 1u << 31, kHasValue = 1u << 8;
+  std::vector<std::uint32_t> units;
+  explicit Trie(int n_blocks) : units(static_cast<std::size_t>(256 * n_blocks), kValue) {
+    units[0] = 256u << 10;
+  }
+  // The unit that `label` leads to from children at `base`; its own children are at `next`.
+  void put(std::uint32_t base, std::uint32_t label, std::uint32_t next, std::uint32_t flags) {
+    units[base ^ label] = ((base ^ label ^ next) << 10) | flags | label;
+  }
+  std::string charsmap() const {
+    const auto size = static_cast<std::uint32_t>(units.size() * sizeof units[0]);
+    std::string blob(sizeof size + size, '\0');
+    std::memcpy(blob.data(), &size, sizeof size);
+    std::memcpy(blob.data() + sizeof size, units.data(), size);
+    return blob + std::string("x\0", 2);
+  }
+};
+
+std::string charsmap_refusal(std::string_view blob) {
+  try {
+    const Charsmap charsmap(blob);
+  } catch (const Error& e) {
+    EXPECT_EQ(e.kind(), ErrorKind::corrupt) << e.what();
+    return e.what();
+  }
+  ADD_FAILURE() << "accepted";
+  return {};
+}
+
+// "a", "aa", …, each of them a key.
+Trie nested_keys(int n) {
+  Trie trie(n + 2);
+  for (std::uint32_t i = 1; i <= static_cast<std::uint32_t>(n); ++i)
+    trie.put(256 * i, 'a', 256 * (i + 1), Trie::kHasValue);
+  return trie;
+}
+
+// What the library would read beyond its bounds or for ever.
+TEST(SentencePieceModel, ACharsmapThatTheLibraryCannotReadIsRefused) {
+  EXPECT_THAT(charsmap_refusal(std::string_view("\0\0\0\0x\0", 6)), HasSubstr("an empty trie"));
+
+  Trie without_value(3);
+  without_value.put(256, 'a', 512, Trie::kHasValue);
+  without_value.units[512] = 'b';
+  EXPECT_THAT(charsmap_refusal(without_value.charsmap()), HasSubstr("without a value"));
+
+  Trie cycle(2);
+  cycle.put(256, 'a', 256, 0);
+  EXPECT_THAT(charsmap_refusal(cycle.charsmap()), HasSubstr("more than 128 bytes"));
+
+  EXPECT_THAT(charsmap_refusal(nested_keys(32).charsmap()), HasSubstr("more than 31 keys"));
+  const auto match = Charsmap(nested_keys(31).charsmap()).longest("baaa", 1);
+  EXPECT_EQ(match.value_or(Charsmap::Match{}).size, 3);
+}
+
+// A branch that was looked at from near the root counts where a longer way leads to it, too.
+TEST(SentencePieceModel, KeysOfACharsmapThatShareTheirEndsAreMeasuredWhole) {
+  Trie trie(202);
+  for (std::uint32_t i = 1; i <= 200; ++i) trie.put(256 * i, 'b', 256 * (i + 1), 0);
+  trie.put(256, 'a', 256 * 101, 0);
+  EXPECT_THAT(charsmap_refusal(trie.charsmap()), HasSubstr("more than 128 bytes"));
 }
 
 TEST(SentencePieceModel, AModelCutAnywhereLoadsOrSaysWhy) {

@@ -3,9 +3,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <vector>
 
 #include "capture/tokenizer/charsmap.h"
 #include "core/error.h"
@@ -14,6 +16,11 @@ namespace sinkscope {
 namespace {
 
 constexpr int kMaxPieces = 1 << 24;
+
+// The type of a piece that the library looks for before it cuts, and how many of those a text may
+// begin with: it has room for no more.
+constexpr std::uint32_t kUserDefined = 4;
+constexpr std::size_t kMostNested = 64;
 
 // One field of a protobuf message. `bytes`: a string, bytes or message; else the raw value.
 struct Field {
@@ -83,16 +90,20 @@ class Message {
   const std::string& where_;
 };
 
-void check_piece(std::string_view bytes, int id, const std::string& where) {
+// Returns the text of a user-defined piece, "" of any other.
+std::string_view check_piece(std::string_view bytes, int id, const std::string& where) {
   Message piece(bytes, where);
   Field field;
-  bool has_text = false;
+  std::string_view text;
+  bool is_user_defined = false;
   while (piece.next(field)) {
     if (field.number == 1) {
-      has_text = field.is_bytes && !field.bytes.empty();
+      text = field.bytes;
       if (field.bytes.find('\0') != std::string_view::npos)
         piece.refuse(fmt::format("piece {} holds a zero byte", id));
     }
+    if (field.number == 3)
+      is_user_defined |= static_cast<std::uint32_t>(field.value) == kUserDefined;
     if (field.number != 2) continue;
     float score = 0;
     const auto bits = static_cast<std::uint32_t>(field.value);
@@ -100,7 +111,21 @@ void check_piece(std::string_view bytes, int id, const std::string& where) {
     if (field.is_bytes || !std::isfinite(score))
       piece.refuse(fmt::format("the score of piece {} is not a number", id));
   }
-  if (!has_text) piece.refuse(fmt::format("piece {} has no text", id));
+  if (text.empty()) piece.refuse(fmt::format("piece {} has no text", id));
+  return is_user_defined ? text : std::string_view();
+}
+
+// How many of the texts begin with one another at most.
+std::size_t most_nested(std::vector<std::string_view> texts) {
+  std::sort(texts.begin(), texts.end());
+  std::size_t most = 0;
+  std::vector<std::string_view> prefixes;  // of a text, itself the last
+  for (const std::string_view text : texts) {
+    while (!prefixes.empty() && !text.starts_with(prefixes.back())) prefixes.pop_back();
+    prefixes.push_back(text);
+    most = std::max(most, prefixes.size());
+  }
+  return most;
 }
 
 void check_normalizer(std::string_view bytes, const std::string& where) {
@@ -132,6 +157,7 @@ SentencePieceFacts check_sentencepiece_model(std::string_view bytes, const std::
     throw Error(ErrorKind::corrupt,
                 fmt::format("{}: a Git-LFS pointer, not the file itself", where));
   SentencePieceFacts facts;
+  std::vector<std::string_view> user_defined;
   Message model(bytes, where);
   Field field;
   while (model.next(field)) {
@@ -139,7 +165,8 @@ SentencePieceFacts check_sentencepiece_model(std::string_view bytes, const std::
     if (field.number == 1) {
       if (facts.n_pieces == kMaxPieces)
         model.refuse(fmt::format("more than {} pieces", kMaxPieces));
-      check_piece(field.bytes, facts.n_pieces++, where);
+      const std::string_view text = check_piece(field.bytes, facts.n_pieces++, where);
+      if (!text.empty()) user_defined.push_back(text);
     } else if (field.number == 2) {
       read_trainer(field.bytes, where, facts);
     } else if (field.number == 3 || field.number == 5) {
@@ -147,6 +174,9 @@ SentencePieceFacts check_sentencepiece_model(std::string_view bytes, const std::
     }
   }
   if (facts.n_pieces == 0) model.refuse("it has no pieces");
+  if (most_nested(std::move(user_defined)) > kMostNested)
+    model.refuse(
+        fmt::format("more than {} user-defined pieces begin with one another", kMostNested));
   return facts;
 }
 

@@ -14,8 +14,8 @@ struct SentencePieceFacts {
 };
 
 // Looks a model over before the library gets it, which trusts more than a stranger's file deserves:
-// every field inside its message, every score a number, every charsmap safe to walk. `where` is for
-// messages. Throws Error{corrupt}.
+// every field inside its message, every score a number, every charsmap safe to walk, at most 64
+// user-defined pieces that begin with one another. `where` is for messages. Throws Error{corrupt}.
 SentencePieceFacts check_sentencepiece_model(std::string_view bytes, const std::string& where);
 
 }  // namespace sinkscope

@@ -11,6 +11,7 @@
 
 #include "capture/checkpoint/model_files.h"
 #include "capture/tokenizer/charsmap.h"
+#include "capture/tokenizer/sentencepiece_proto.h"
 #include "capture/tokenizer/tokenizer.h"
 #include "core/error.h"
 #include "tests/support/shared_files.h"
@@ -255,6 +256,25 @@ TEST(SentencePieceModel, KeysOfACharsmapThatShareTheirEndsAreMeasuredWhole) {
   for (std::uint32_t i = 1; i <= 200; ++i) trie.put(256 * i, 'b', 256 * (i + 1), 0);
   trie.put(256, 'a', 256 * 101, 0);
   EXPECT_THAT(charsmap_refusal(trie.charsmap()), HasSubstr("more than 128 bytes"));
+}
+
+// "a", "aa", …: the library has room for 64 of those that a text begins with.
+TEST(SentencePieceModel, UserDefinedPiecesBeginWithOneAnotherUpTo64Times) {
+  std::string model;
+  for (int n = 1; n <= 64; ++n) {
+    const std::string piece = "\x0A" + std::string(1, static_cast<char>(n)) +
+                              std::string(static_cast<std::size_t>(n), 'a') + "\x18\x04";
+    model += "\x0A" + std::string(1, static_cast<char>(piece.size())) + piece;
+  }
+  EXPECT_EQ(check_sentencepiece_model(model, "it").n_pieces, 64);
+  const std::string beside("\x0A\x05\x0A\x01z\x18\x04", 7);
+  EXPECT_EQ(check_sentencepiece_model(model + beside, "it").n_pieces, 65);
+  const std::string above("\x0A\x06\x0A\x02\x61z\x18\x04", 8);
+  EXPECT_EQ(check_sentencepiece_model(model + above, "it").n_pieces, 65);
+  const std::string one_more =
+      std::string("\x0A\x45\x0A\x41", 4) + std::string(65, 'a') + std::string("\x18\x04", 2);
+  EXPECT_THAT(refusal(write_model(model + one_more)),
+              HasSubstr("more than 64 user-defined pieces"));
 }
 
 TEST(SentencePieceModel, AModelCutAnywhereLoadsOrSaysWhy) {

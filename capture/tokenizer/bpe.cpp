@@ -39,9 +39,10 @@ std::vector<Symbol> BpeModel::characters(std::string_view piece, std::int64_t& d
     const std::string_view text = slice(piece, span);
     at = span.end;
     const int id = vocabulary_.find(text);
+    const bool is_unknown = id < 0 && !has_all_bytes(byte_ids_, text);
     if (id >= 0) {
       symbols.push_back({span, id});
-    } else if (!byte_ids_.empty()) {
+    } else if (!is_unknown) {
       for (std::int64_t i = 0; i < span.size(); ++i) {
         const auto byte = static_cast<unsigned char>(text[static_cast<std::size_t>(i)]);
         symbols.push_back({{span.begin + i, span.begin + i + 1}, byte_ids_[byte]});
@@ -53,7 +54,7 @@ std::vector<Symbol> BpeModel::characters(std::string_view piece, std::int64_t& d
     } else {
       symbols.push_back({span, options_.unk_id});
     }
-    last_is_unknown = id < 0 && byte_ids_.empty();
+    last_is_unknown = is_unknown;
   }
   return symbols;
 }

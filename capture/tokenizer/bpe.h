@@ -16,7 +16,7 @@ namespace sinkscope {
 
 struct BpeOptions {
   bool ignore_merges = false;  // a whole piece that is in the vocabulary is that token
-  bool byte_fallback = false;  // an unknown character becomes its "<0xNN>" tokens
+  bool byte_fallback = false;  // an unknown character becomes its "<0xNN>" tokens, if all exist
   bool fuse_unk = false;       // neighboring unknown characters share one unknown token
   int unk_id = -1;             // -1: unknown characters are dropped
 };
@@ -46,7 +46,7 @@ class BpeModel : public PieceModel {
   const Vocabulary& vocabulary_;
   BpeOptions options_;
   std::unordered_map<std::uint64_t, Ranked> merges_;
-  std::vector<int> byte_ids_;  // [256] ids of "<0xNN>"; empty unless byte_fallback and all exist
+  std::vector<int> byte_ids_;  // [256] ids of "<0xNN>" or -1; empty unless byte_fallback
 };
 
 }  // namespace sinkscope

@@ -49,7 +49,7 @@ UnigramModel::UnigramModel(const Vocabulary& vocabulary, UnigramPieces pieces)
 }
 
 std::int64_t UnigramModel::encode_unknown(std::string_view text, std::vector<int>& ids) const {
-  if (!byte_ids_.empty()) {
+  if (has_all_bytes(byte_ids_, text)) {
     for (const char c : text) ids.push_back(byte_ids_[static_cast<unsigned char>(c)]);
     return 0;
   }

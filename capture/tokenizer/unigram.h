@@ -34,7 +34,7 @@ class UnigramModel : public PieceModel {
 
   UnigramPieces pieces_;
   PrefixIndex index_;
-  std::vector<int> byte_ids_;  // [256]; empty unless byte_fallback and all exist
+  std::vector<int> byte_ids_;  // [256], -1 where there is none; empty unless byte_fallback
 };
 
 }  // namespace sinkscope

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "capture/tokenizer/vocabulary.h"
 
-#include <fmt/format.h>
+#include <algorithm>
 
 namespace sinkscope {
 namespace {
@@ -21,13 +21,18 @@ int byte_of_piece(std::string_view piece) {
 }
 
 std::vector<int> all_byte_ids(const Vocabulary& vocabulary) {
-  std::vector<int> ids;
-  for (int byte = 0; byte < 256; ++byte) {
-    const int id = vocabulary.find(fmt::format("<0x{:02X}>", byte));
-    if (id < 0) return {};
-    ids.push_back(id);
+  std::vector<int> ids(256, -1);
+  for (int id = 0; id < vocabulary.size(); ++id) {
+    const int byte = byte_of_piece(vocabulary.piece(id));
+    if (byte >= 0) ids[static_cast<std::size_t>(byte)] = id;
   }
   return ids;
+}
+
+bool has_all_bytes(const std::vector<int>& byte_ids, std::string_view text) {
+  return !byte_ids.empty() && std::all_of(text.begin(), text.end(), [&](char c) {
+    return byte_ids[static_cast<unsigned char>(c)] >= 0;
+  });
 }
 
 }  // namespace sinkscope

@@ -38,7 +38,9 @@ class Vocabulary {
 
 // The byte that "<0x0A>" spells, or -1 for any other piece.
 int byte_of_piece(std::string_view piece);
-// [256] ids of "<0x00>" to "<0xFF>"; empty unless there are all of them.
+// [256] ids of "<0x00>" to "<0xFF>", -1 for those that are no pieces; the highest of equal ones.
 std::vector<int> all_byte_ids(const Vocabulary& vocabulary);
+// Whether every byte of the text has an id there. None has where `byte_ids` is empty.
+bool has_all_bytes(const std::vector<int>& byte_ids, std::string_view text);
 
 }  // namespace sinkscope

@@ -73,6 +73,17 @@ TEST(JsonTokenizer, ReadsBothSpellingsOfMerges) {
   EXPECT_THAT(refusal(json, ErrorKind::corrupt), HasSubstr("merge 0"));
 }
 
+// Expected ids of the package tokenizers.
+TEST(JsonTokenizer, UnigramTakesTheBytesThatItHas) {
+  Json json = tiny();
+  json["pre_tokenizer"] = nullptr;
+  json["model"] = Json::parse(R"({"type": "Unigram", "unk_id": 0, "byte_fallback": true,
+      "vocab": [["<unk>", 0.0], ["<0x61>", 0.0]]})");
+  EXPECT_THAT(open(json)->encode("a").ids, ElementsAre(1));
+  EXPECT_THAT(open(json)->encode("c").ids, ElementsAre(0));
+  EXPECT_THAT(open(json)->encode("ac").ids, ElementsAre(0));
+}
+
 TEST(JsonTokenizer, KnowsItsTokens) {
   const auto tokenizer = open(tiny());
   EXPECT_EQ(tokenizer->vocab_size(), 8);

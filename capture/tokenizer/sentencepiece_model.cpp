@@ -163,6 +163,14 @@ bool flag_or(const Json& config, const char* name, bool otherwise) {
   return config.contains(name) && config[name].is_boolean() ? config[name].get<bool>() : otherwise;
 }
 
+// The id of a token that the configuration names: an added one or any piece; -1 where it is none.
+int id_of(const Processor& model, const AddedReader& added, const std::string& content) {
+  const int id = added.id_of(content);
+  if (id >= 0) return id;
+  const int piece = model.PieceToId(content);  // the unknown token's for what is no piece
+  return piece >= 0 && model.IdToPiece(piece) == content ? piece : -1;
+}
+
 // BOS and EOS as the configuration says; where it is silent as its kind does: Llama's BPE begins
 // with BOS, T5's Unigram ends with EOS.
 TokenizerFacts read_facts(const Processor& model, SentencePieceFacts::Kind kind, const Json& config,
@@ -174,8 +182,8 @@ TokenizerFacts read_facts(const Processor& model, SentencePieceFacts::Kind kind,
                                         : kind == SentencePieceFacts::Kind::unigram ? "unigram"
                                                                                     : "words");
   const std::string bos = json_token(config, "bos_token"), eos = json_token(config, "eos_token");
-  facts.bos_id = bos.empty() ? model.bos_id() : added.id_of(bos);
-  const int eos_id = eos.empty() ? model.eos_id() : added.id_of(eos);
+  facts.bos_id = bos.empty() ? model.bos_id() : id_of(model, added, bos);
+  const int eos_id = eos.empty() ? model.eos_id() : id_of(model, added, eos);
   facts.special_ids = {eos_id};
   if (flag_or(config, "add_bos_token", is_bpe) && facts.bos_id >= 0) facts.prefix = {facts.bos_id};
   if (flag_or(config, "add_eos_token", kind == SentencePieceFacts::Kind::unigram) && eos_id >= 0)

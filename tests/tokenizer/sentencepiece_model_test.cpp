@@ -146,6 +146,18 @@ TEST(SentencePieceModel, TheConfigurationSaysMore) {
   EXPECT_THAT(tokenizer->encode("<s>", BosRule::always).warnings, ElementsAre(HasSubstr("2 BOS")));
 }
 
+TEST(SentencePieceModel, BosAndEosMayBeAnyPiece) {
+  const std::string& model = test::trained_sentencepiece("bpe");
+  const Json config = {{"bos_token", "<mask>"}, {"eos_token", "e"}, {"add_eos_token", true}};
+  const auto tokenizer = open_sentencepiece_tokenizer(write_model(model, config));
+  EXPECT_EQ(tokenizer->raw_piece(tokenizer->bos_id()), "<mask>");
+  const std::vector<int> ids = tokenizer->encode("GNU").ids;
+  EXPECT_EQ(ids.front(), tokenizer->bos_id());
+  EXPECT_EQ(tokenizer->raw_piece(ids.back()), "e");
+  EXPECT_EQ(open_sentencepiece_tokenizer(write_model(model, {{"bos_token", "<none>"}}))->bos_id(),
+            -1);
+}
+
 // transformers' "legacy": a space is put in front of every stretch behind a special token, too.
 TEST(SentencePieceModel, LegacySaysWhetherASpaceFollowsAToken) {
   const std::string& model = test::trained_sentencepiece("bpe");

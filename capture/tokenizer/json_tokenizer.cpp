@@ -217,16 +217,8 @@ class JsonReader {
     facts_.name = "tokenizer.json:wordlevel";
   }
 
-  int unk_id(const Json& model) const {
-    const std::string unknown = json_token(model, "unk_token");
-    if (unknown.empty()) return -1;
-    const int id = model_id(unknown);
-    if (id < 0)
-      throw Error(ErrorKind::corrupt,
-                  fmt::format("tokenizer.json: unk_token '{}' is not in the vocabulary",
-                              printable(unknown)));
-    return id;
-  }
+  // -1 also where the vocabulary has none of that name: the package loads such files.
+  int unk_id(const Json& model) const { return model_id(json_token(model, "unk_token")); }
 
   // BOS and EOS: a template decides; without one, tokenizer_config.json's flags.
   void surroundings() {

@@ -25,10 +25,11 @@ void improve(Node& node, std::int64_t from, int id, double score) {
   if (node.from < 0 || score > node.score) node = {from, id, score};
 }
 
+// Of equal pieces the last counts, as for the package tokenizers.
 std::vector<PrefixIndex::Entry> usable_pieces(const Vocabulary& vocabulary,
                                               const UnigramPieces& pieces) {
   std::vector<PrefixIndex::Entry> entries;
-  for (int id = 0; id < vocabulary.size(); ++id)
+  for (int id = vocabulary.size() - 1; id >= 0; --id)
     if (pieces.is_usable.empty() || pieces.is_usable[static_cast<std::size_t>(id)] != 0)
       entries.push_back({vocabulary.piece(id), id});
   return entries;

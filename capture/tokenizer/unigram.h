@@ -20,7 +20,7 @@ struct UnigramPieces {
 };
 
 // The cut of highest summed log-probability (Viterbi over the prefixes of each suffix; the first of
-// equal ones in order of length).
+// equal ones in order of length). Of equal pieces the last counts.
 class UnigramModel : public PieceModel {
  public:
   // `vocabulary` must outlive the model. Throws Error{corrupt} for scores that are no numbers or

@@ -172,14 +172,31 @@ TEST(JsonTokenizer, DamagedFilesAreCorrupt) {
     json["added_tokens"][0]["id"] = id;
     EXPECT_THAT(refusal(json, ErrorKind::corrupt), HasSubstr("id of an added token")) << id;
   }
-  json = tiny();
-  json["model"]["unk_token"] = "<unk>";
-  EXPECT_THAT(refusal(json, ErrorKind::corrupt), HasSubstr("unk_token"));
 
   const std::string folder = test::scratch_folder();
   std::ofstream(folder + "/tokenizer.json") << R"({"model": )";
   EXPECT_THROW(open_json_tokenizer(folder + "/tokenizer.json"), Error);
   EXPECT_THROW(open_json_tokenizer(folder + "/absent.json"), Error);
+}
+
+TEST(JsonTokenizer, AnUnkTokenOutsideTheVocabularyIsNone) {
+  Json json = tiny();
+  json["model"]["unk_token"] = "<unk>";
+  const Encoding encoding = open(json)->encode("xab");
+  EXPECT_THAT(encoding.ids, ElementsAre(4));
+  EXPECT_THAT(encoding.warnings, ElementsAre(HasSubstr("1 bytes")));
+}
+
+// Expected ids of the package tokenizers.
+TEST(JsonTokenizer, OfEqualUnigramPiecesTheLastCounts) {
+  Json json = tiny();
+  json["pre_tokenizer"] = nullptr;
+  json["model"] = Json::parse(R"({"type": "Unigram", "unk_id": 0, "byte_fallback": false,
+      "vocab": [["<unk>", 0.0], ["a", -1.0], ["ab", -5.0], ["b", -1.0], ["ab", -1.5]]})");
+  EXPECT_THAT(open(json)->encode("ab").ids, ElementsAre(4));
+  json["model"]["vocab"][2][1] = -1.5;
+  json["model"]["vocab"][4][1] = -5.0;
+  EXPECT_THAT(open(json)->encode("ab").ids, ElementsAre(1, 3));
 }
 
 TEST(JsonTokenizer, AnAddedTokenThatContradictsTheVocabularyHasTheVocabularysId) {

@@ -5,36 +5,41 @@
 
 namespace sinkscope {
 
-void AddedTokens::Index::insert(const std::string& content, int slot) {
-  if (content.empty() || !slot_of.emplace(content, slot).second) return;
-  auto& known = lengths[static_cast<unsigned char>(content.front())];
-  const auto length = static_cast<std::int64_t>(content.size());
-  const auto place = std::lower_bound(known.begin(), known.end(), length, std::greater<>());
-  if (place == known.end() || *place != length) known.insert(place, length);
+AddedTokens::Index AddedTokens::index_of(std::vector<PrefixIndex::Entry> entries) {
+  Index index;
+  for (const PrefixIndex::Entry& entry : entries)
+    if (!entry.text.empty()) index.first_bytes.set(static_cast<unsigned char>(entry.text.front()));
+  index.slots = PrefixIndex(std::move(entries));
+  return index;
 }
 
 AddedTokens::AddedTokens(std::vector<AddedToken> tokens, TextNormalizer normalizer)
     : tokens_(std::move(tokens)), normalizer_(std::move(normalizer)) {
+  normalized_contents_.reserve(tokens_.size());  // so that none of them moves
+  std::vector<PrefixIndex::Entry> raw, normalized;
   for (int slot = 0; slot < static_cast<int>(tokens_.size()); ++slot) {
     const AddedToken& token = tokens_[static_cast<std::size_t>(slot)];
-    if (token.normalized)
-      normalized_.insert(normalize(token.content, normalizer_), slot);
-    else
-      raw_.insert(token.content, slot);
+    if (token.normalized) {
+      normalized_contents_.push_back(normalize(token.content, normalizer_));
+      normalized.push_back({normalized_contents_.back(), slot});
+    } else {
+      raw.push_back({token.content, slot});
+    }
   }
+  raw_ = index_of(std::move(raw));
+  normalized_ = index_of(std::move(normalized));
 }
 
 int AddedTokens::longest_at(std::string_view text, std::int64_t at, const Index& index,
                             std::int64_t& length) const {
-  const auto first = static_cast<unsigned char>(text[static_cast<std::size_t>(at)]);
-  for (const std::int64_t n : index.lengths[first]) {
-    if (at + n > static_cast<std::int64_t>(text.size())) continue;
-    const auto it = index.slot_of.find(std::string(slice(text, {at, at + n})));
-    if (it == index.slot_of.end()) continue;
+  const std::string_view rest = text.substr(static_cast<std::size_t>(at));
+  if (!index.first_bytes[static_cast<unsigned char>(rest.front())]) return -1;
+  int slot = -1;
+  index.slots.prefixes_of(rest, [&](std::int64_t n, int found) {
     length = n;
-    return it->second;
-  }
-  return -1;
+    slot = found;
+  });
+  return slot;
 }
 
 std::vector<AddedTokens::Cut> AddedTokens::cut(std::string_view text, const Index& index) const {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #pragma once
 
-#include <array>
+#include <bitset>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
+#include "capture/tokenizer/prefix_index.h"
 #include "capture/tokenizer/text_normalizer.h"
 #include "capture/tokenizer/unicode.h"
 
@@ -33,19 +33,20 @@ struct Fragment {
 // normalized rest. Const members are thread-safe.
 class AddedTokens {
  public:
-  AddedTokens() = default;
   AddedTokens(std::vector<AddedToken> tokens, TextNormalizer normalizer);
+  AddedTokens(const AddedTokens&) = delete;
+  AddedTokens& operator=(const AddedTokens&) = delete;
 
   std::vector<Fragment> split(std::string_view text) const;
   const std::vector<AddedToken>& tokens() const { return tokens_; }
 
  private:
-  // Tokens by content; lengths by first byte, longest first, say which contents are worth a look.
+  // What to look for, by content, and the bytes that it begins with, which say where to look.
   struct Index {
-    std::unordered_map<std::string, int> slot_of;  // into tokens_
-    std::array<std::vector<std::int64_t>, 256> lengths;
-    void insert(const std::string& content, int slot);
+    PrefixIndex slots;  // into tokens_
+    std::bitset<256> first_bytes;
   };
+  static Index index_of(std::vector<PrefixIndex::Entry> entries);
   struct Cut {
     int id;
     Span span;
@@ -56,7 +57,8 @@ class AddedTokens {
 
   std::vector<AddedToken> tokens_;
   TextNormalizer normalizer_;
-  Index raw_, normalized_;
+  std::vector<std::string> normalized_contents_;
+  Index raw_, normalized_;  // point into the contents
 };
 
 }  // namespace sinkscope

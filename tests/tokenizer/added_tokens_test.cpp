@@ -24,6 +24,21 @@ TEST(AddedTokens, LongestAtTheLeftmostPlaceWins) {
   EXPECT_THAT(split(tokens, "bcde"), ElementsAre("<3>"));
 }
 
+TEST(AddedTokens, OfEqualContentsTheFirstCountsAndNoneIsEmpty) {
+  const AddedTokens tokens(
+      {{.id = 0, .content = ""}, {.id = 1, .content = "ab"}, {.id = 2, .content = "ab"}}, {});
+  EXPECT_THAT(split(tokens, "cab"), ElementsAre("c", "<1>"));
+}
+
+TEST(AddedTokens, AnyNumberOfLengthsIsFoundInLinearTime) {
+  std::vector<AddedToken> many;
+  for (int n = 1; n <= 2000; ++n)
+    many.push_back({.id = n, .content = "a" + std::string(static_cast<std::size_t>(n), 'b')});
+  const AddedTokens tokens(std::move(many), {});
+  const std::string text(1 << 18, 'a');
+  EXPECT_THAT(split(tokens, text + "bbbc"), ElementsAre(text.substr(1), "<3>", "c"));
+}
+
 TEST(AddedTokens, StripTakesTheSpaceAround) {
   const AddedTokens tokens(
       {{.id = 1, .content = "<l>", .lstrip = true}, {.id = 2, .content = "<r>", .rstrip = true}},

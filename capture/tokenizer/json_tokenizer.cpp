@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <string_view>
+#include <unordered_map>
 
 #include "capture/checkpoint/printable.h"
 #include "capture/checkpoint/text_file.h"
@@ -117,12 +119,19 @@ class JsonReader {
     return json_.contains(name) ? json_[name] : nothing;
   }
 
-  // Id of a piece of the model's vocabulary, -1 when it is none.
-  int model_id(const std::string& piece) const {
-    const auto it = std::find(parts_.pieces.begin(), parts_.pieces.end(), piece);
-    return it == parts_.pieces.end() || piece.empty()
-               ? -1
-               : static_cast<int>(it - parts_.pieces.begin());
+  // The pieces stay as they are from here on: the ids by piece point into them.
+  void set_pieces(std::vector<std::string> pieces) {
+    parts_.pieces = std::move(pieces);
+    ids_.reserve(parts_.pieces.size());
+    for (std::size_t id = 0; id < parts_.pieces.size(); ++id)
+      if (!parts_.pieces[id].empty())
+        ids_.insert_or_assign(parts_.pieces[id], static_cast<int>(id));
+  }
+
+  // Id of a piece of the model's vocabulary, the last of equal ones; -1 when it is none.
+  int model_id(std::string_view piece) const {
+    const auto it = ids_.find(piece);
+    return it == ids_.end() ? -1 : it->second;
   }
 
   int token_id(const std::string& content) const {
@@ -136,11 +145,8 @@ class JsonReader {
     parts_.added = read_added_tokens(json_["added_tokens"]);
     for (AddedToken& token : parts_.added) {
       check_id(token.id, token.content);
-      // Nearly always the id agrees, and looking is cheap; otherwise the model's id counts.
-      const auto slot = static_cast<std::size_t>(token.id);
-      if (slot < parts_.pieces.size() && parts_.pieces[slot] == token.content) continue;
       const int id = model_id(token.content);
-      if (id < 0) continue;
+      if (id < 0 || id == token.id) continue;
       facts_.warnings.push_back(fmt::format(
           "tokenizer.json: added token '{}' has id {}, the vocabulary says {}, which is used",
           printable(token.content), token.id, id));
@@ -164,7 +170,7 @@ class JsonReader {
 
   void bpe(const Json& model, const std::string& family) {
     require_no_affixes(model);
-    parts_.pieces = read_vocabulary(model.at("vocab"));
+    set_pieces(read_vocabulary(model.at("vocab")));
     BpeRules rules{.merges = read_merges(model.at("merges")), .options = {}};
     rules.options.ignore_merges = json_flag(model, "ignore_merges");
     rules.options.byte_fallback = json_flag(model, "byte_fallback");
@@ -178,13 +184,15 @@ class JsonReader {
 
   void unigram(const Json& model) {
     UnigramPieces rules;
+    std::vector<std::string> pieces;
     double lowest = 0;
     for (const Json& entry : model.at("vocab")) {
-      parts_.pieces.push_back(entry.at(0).get<std::string>());
+      pieces.push_back(entry.at(0).get<std::string>());
       rules.scores.push_back(entry.at(1).get<double>());
       lowest = rules.scores.size() == 1 ? rules.scores[0] : std::min(lowest, rules.scores.back());
     }
-    check_id(static_cast<int>(parts_.pieces.size()) - 1, "the last token");
+    check_id(static_cast<int>(pieces.size()) - 1, "the last token");
+    set_pieces(std::move(pieces));
     rules.unknown_score = lowest - kUnknownPenalty;
     rules.byte_fallback = json_flag(model, "byte_fallback");
     if (model.contains("unk_id") && !model["unk_id"].is_null()) {
@@ -199,7 +207,7 @@ class JsonReader {
   }
 
   void word_piece(const Json& model) {
-    parts_.pieces = read_vocabulary(model.at("vocab"));
+    set_pieces(read_vocabulary(model.at("vocab")));
     WordPieceOptions rules;
     rules.inner_prefix = model.value("continuing_subword_prefix", rules.inner_prefix);
     if (model.contains("max_input_chars_per_word"))
@@ -212,7 +220,7 @@ class JsonReader {
   }
 
   void word_level(const Json& model) {
-    parts_.pieces = read_vocabulary(model.at("vocab"));
+    set_pieces(read_vocabulary(model.at("vocab")));
     parts_.model = WordLevelRules{unk_id(model)};
     facts_.name = "tokenizer.json:wordlevel";
   }
@@ -251,6 +259,7 @@ class JsonReader {
   const Json& json_;
   const Json& config_;
   PipelineParts parts_;
+  std::unordered_map<std::string_view, int> ids_;  // of parts_.pieces
   TokenizerFacts facts_;
 };
 

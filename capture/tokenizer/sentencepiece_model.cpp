@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <new>
 #include <nlohmann/json.hpp>
+#include <unordered_map>
 
 #include "capture/checkpoint/printable.h"
 #include "capture/checkpoint/text_file.h"
@@ -139,14 +140,14 @@ class AddedReader {
                                                   printable(content), kMaxId));
   }
   void put(AddedToken token) {
-    const auto same = std::find_if(tokens_.begin(), tokens_.end(),
-                                   [&](const AddedToken& t) { return t.id == token.id; });
-    if (same == tokens_.end())
+    const auto [slot, is_new] = slot_of_.emplace(token.id, tokens_.size());
+    if (is_new)
       tokens_.push_back(std::move(token));
     else
-      *same = std::move(token);
+      tokens_[slot->second] = std::move(token);
   }
   std::vector<AddedToken> tokens_;
+  std::unordered_map<int, std::size_t> slot_of_;  // id -> place among tokens_
 };
 
 void require_own_ids(const Json& config) {

@@ -208,5 +208,31 @@ TEST(JsonTokenizer, AnAddedTokenThatContradictsTheVocabularyHasTheVocabularysId)
               ElementsAre(HasSubstr("added token 'ab' has id 6"), HasSubstr("1 bytes")));
 }
 
+TEST(JsonTokenizer, ManyAddedTokensTakeLinearTime) {
+  constexpr int kMany = 1 << 15;
+  Json json = tiny();
+  Json vocabulary = Json::object(), added = Json::array();
+  for (int id = 0; id < kMany; ++id) {
+    const std::string piece = "<" + std::to_string(id) + ">";
+    vocabulary[piece] = id;
+    added.push_back(Json::object({{"id", kMany + id}, {"content", piece}}));
+  }
+  json["model"]["vocab"] = vocabulary;
+  json["model"]["merges"] = Json::array();
+  json["added_tokens"] = added;
+  const Encoding encoding = open(json)->encode("<32767><0>");
+  EXPECT_THAT(encoding.ids, ElementsAre(32767, 0));
+  EXPECT_EQ(encoding.warnings.size(), static_cast<std::size_t>(kMany));
+}
+
+TEST(JsonTokenizer, AnAddedTokenOfEqualUnigramPiecesHasTheLastId) {
+  Json json = tiny();
+  json["pre_tokenizer"] = nullptr;
+  json["model"] = Json::parse(R"({"type": "Unigram", "unk_id": 0, "byte_fallback": false,
+      "vocab": [["<unk>", 0.0], ["ab", -5.0], ["ab", -1.5]]})");
+  json["added_tokens"] = Json::parse(R"([{"id": 1, "content": "ab"}])");
+  EXPECT_THAT(open(json)->encode("xab").ids, ElementsAre(0, 2));
+}
+
 }  // namespace
 }  // namespace sinkscope

@@ -146,6 +146,18 @@ TEST(SentencePieceModel, TheConfigurationSaysMore) {
   EXPECT_THAT(tokenizer->encode("<s>", BosRule::always).warnings, ElementsAre(HasSubstr("2 BOS")));
 }
 
+TEST(SentencePieceModel, OfAddedTokensOfOneIdTheLastCounts) {
+  const Json config = {{"added_tokens_decoder",
+                        {{"700", {{"content", "<first>"}}}, {"701", {{"content", "<other>"}}}}}};
+  const std::string path = write_model(test::trained_sentencepiece("bpe"), config);
+  std::ofstream(fs::path(path).parent_path() / "added_tokens.json") << R"({"<last>": 700})";
+  const auto tokenizer = open_sentencepiece_tokenizer(path);
+  EXPECT_EQ(tokenizer->raw_piece(700), "<last>");
+  EXPECT_EQ(tokenizer->raw_piece(701), "<other>");
+  EXPECT_EQ(tokenizer->added_id("<first>"), -1);
+  EXPECT_EQ(tokenizer->vocab_size(), 702);
+}
+
 TEST(SentencePieceModel, BosAndEosMayBeAnyPiece) {
   const std::string& model = test::trained_sentencepiece("bpe");
   const Json config = {{"bos_token", "<mask>"}, {"eos_token", "e"}, {"add_eos_token", true}};

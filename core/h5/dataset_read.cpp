@@ -176,14 +176,17 @@ void Dataset::read(const Dims& start, const Dims& count, ElementType type, void*
   const std::int64_t n = readable(start, count);
   if (n == 0) return;
   const Handle file_space = own(H5Dget_space(handle_.id()), ErrorKind::corrupt, where_);
+  const std::vector<hsize_t> from(start.begin(), start.end()), size(count.begin(), count.end());
   if (!start.empty()) {
-    const std::vector<hsize_t> from(start.begin(), start.end()), size(count.begin(), count.end());
     check(H5Sselect_hyperslab(file_space.id(), H5S_SELECT_SET, from.data(), nullptr, size.data(),
                               nullptr),
           ErrorKind::corrupt, where_);
   }
-  const hsize_t n_values = static_cast<hsize_t>(n);
-  const Handle memory = own(H5Screate_simple(1, &n_values, nullptr), ErrorKind::corrupt, where_);
+  // Of the selection's own shape: across chunks, HDF5 would go element by element into another.
+  const Handle memory =
+      own(start.empty() ? H5Screate(H5S_SCALAR)
+                        : H5Screate_simple(static_cast<int>(size.size()), size.data(), nullptr),
+          ErrorKind::corrupt, where_);
   check(H5Dread(handle_.id(), memory_type(type), memory.id(), file_space.id(), H5P_DEFAULT, values),
         ErrorKind::corrupt, "cannot read " + where_);
 }

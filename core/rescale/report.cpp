@@ -9,6 +9,7 @@
 
 #include "core/capture_norms.h"
 #include "core/error.h"
+#include "core/rescale/head_evidence.h"
 #include "core/rescale/theory.h"
 #include "core/site_stats.h"
 
@@ -75,7 +76,7 @@ class Reporter {
       else
         report_.not_computed["the bound at " + norm.role] = "it is no RMS norm: " + norm.kind;
     }
-    add_heads();
+    add_head_evidence({reader_, run_, model_, weights_}, report_);
     if (!weights_) {
       report_.not_computed["contribution into the next linear layer"] = "no model: --model M";
       report_.not_computed["share through W_o"] = "no model: --model M";
@@ -221,98 +222,6 @@ class Reporter {
         some += d < 0 ? std::numeric_limits<double>::quiet_NaN()
                       : static_cast<double>(y(t, d)) * y(t, d) * columns(d);
       e.next_linear.push_back(std::sqrt(some / whole(t)));
-    }
-  }
-
-  // Attention on the key by every known query behind it, [n queries].
-  std::vector<double> attention_on_key(int slot, int row, int head, int n) const {
-    const std::int64_t first = options_.key + 1;
-    if (slot >= 0)
-      return reader_.read_f64(run_, "attention/pattern", {slot, head, first, options_.key},
-                              {1, 1, n, 1});
-    return reader_.read_f64(run_, "attention/window", {row, head, first, options_.key},
-                            {1, 1, n, 1});
-  }
-
-  bool has_whole_maps() const {
-    if (!reader_.has(run_, "attention/pattern")) return false;
-    const auto dims = reader_.dims(run_, "attention/pattern");
-    return dims[1] == model_.n_heads && dims[2] == report_.n_tokens;
-  }
-
-  void add_heads() {
-    if (!reader_.has(run_, "attention/window")) {
-      report_.not_computed["attention"] = "attention statistics, which this capture lacks";
-      return;
-    }
-    const bool maps = has_whole_maps();
-    const std::vector<int> layers = reader_.read_i32(run_, "attention/layers");
-    const std::vector<int> recorded =
-        maps ? reader_.read_i32(run_, "attention/pattern_layers") : std::vector<int>{};
-    const std::int64_t T = report_.n_tokens, H = model_.n_heads, G = model_.n_kv_heads;
-    const auto W = std::min<std::int64_t>(T, 64);
-    report_.queries = maps ? "all queries behind the key, from the recorded maps"
-                           : fmt::format("queries {} to {}, from the recorded 64 x 64 window",
-                                         options_.key + 1, W - 1);
-    const bool through_o = weights_ && reader_.has(run_, "taps/attn.hook_z/values") &&
-                           reader_.has(run_, "taps/attn.hook_v/values");
-    if (weights_ && !through_o)
-      report_.not_computed["share through W_o"] = "recorded z and v: capture --record all";
-    for (std::size_t a = 0; a < layers.size(); ++a) {
-      if (layers[a] >= reader_.whole_layers(run_)) continue;
-      const auto slot = std::find(recorded.begin(), recorded.end(), layers[a]);
-      const int n = static_cast<int>((slot != recorded.end() ? T : W) - options_.key - 1);
-      if (n < 1) continue;
-      const auto row = static_cast<std::int64_t>(a);
-      const auto sums = reader_.read_f64(run_, "attention/out_norm_sum", {row, 0, 0}, {1, H, T});
-      const auto norms =
-          reader_.read_f64(run_, "attention/value_norm", {row, 0, options_.key}, {1, G, 1});
-      for (int h = 0; h < H; ++h) {
-        HeadEvidence e;
-        e.layer = layers[a];
-        e.head = h;
-        e.p = attention_on_key(
-            slot != recorded.end() ? static_cast<int>(slot - recorded.begin()) : -1,
-            static_cast<int>(a), h, n);
-        for (int i = 0; i < n; ++i) {
-          const int q = options_.key + 1 + i;
-          e.query.push_back(q);
-          e.share_after.push_back(e.p[static_cast<std::size_t>(i)] *
-                                  norms[static_cast<std::size_t>(h / (H / G))] /
-                                  sums[static_cast<std::size_t>(h * T + q)]);
-        }
-        report_.heads.push_back(std::move(e));
-      }
-      if (through_o) add_through_o(layers[a]);
-    }
-  }
-
-  // ‖p W v_key‖ / ‖W z‖ with the head's own columns of W_o, for the heads just added.
-  void add_through_o(int layer) {
-    const std::vector<int> taps = reader_.read_i32(run_, "taps/attn.hook_z/layers");
-    const auto place = std::find(taps.begin(), taps.end(), layer);
-    if (place == taps.end()) return;
-    const std::int64_t slot = place - taps.begin(), T = report_.n_tokens, H = model_.n_heads,
-                       G = model_.n_kv_heads, d = model_.head_dim;
-    const auto z = reader_.read_f32(run_, "taps/attn.hook_z/values", {slot, 0, 0, 0}, {1, H, T, d});
-    const auto v =
-        reader_.read_f32(run_, "taps/attn.hook_v/values", {slot, 0, options_.key, 0}, {1, G, 1, d});
-    MatrixF whole(H, T);
-    VectorD alone = VectorD::Zero(H);
-    whole.setZero();
-    weights_("o", layer, [&](const MatrixF& w) {  // [rows, H·d]
-      for (std::int64_t h = 0; h < H; ++h) {
-        const MatrixF part = w.middleCols(h * d, d);
-        const ConstMapF zh(z.data() + h * T * d, T, d);
-        const Eigen::Map<const VectorF> vh(v.data() + (h / (H / G)) * d, d);
-        whole.row(h) += (zh * part.transpose()).rowwise().squaredNorm().transpose();
-        alone(h) += static_cast<double>((part * vh).squaredNorm());
-      }
-    });
-    for (std::int64_t h = 0; h < H; ++h) {
-      HeadEvidence& e = report_.heads[report_.heads.size() - static_cast<std::size_t>(H - h)];
-      for (std::size_t i = 0; i < e.p.size(); ++i)
-        e.through_o.push_back(e.p[i] * std::sqrt(alone(h) / whole(h, e.query[i])));
     }
   }
 

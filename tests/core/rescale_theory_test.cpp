@@ -63,7 +63,7 @@ TEST(RescaleTheory, RandomCasesHold) {
   std::normal_distribution<double> normal;
   std::uniform_real_distribution<double> uniform;
   for (int trial = 0; trial < 20000; ++trial) {
-    const auto D = static_cast<std::size_t>(4 + random() % 61);
+    const auto D = static_cast<std::size_t>(4 + random() % 253);
     const std::size_t d = random() % D;
     const double eps = std::array{0.0, 1e-6, 1e-2}[random() % 3];
     std::vector<double> h(D), gain(D);
@@ -101,6 +101,53 @@ TEST(RescaleTheory, RandomCasesHold) {
       ASSERT_NEAR(rms_norm(clipped, gain, 0)[other] / y[other],
                   clip_growth(square_sum(without), h[d], c), 1e-9);
     }
+  }
+}
+
+// 5,000 cases of four outliers at once: r_S² for r², the largest of their gains for λ_d.
+TEST(RescaleTheory, RandomCasesOfFourOutliersHold) {
+  std::mt19937_64 random(22966);
+  std::normal_distribution<double> normal;
+  std::uniform_real_distribution<double> uniform;
+  for (int trial = 0; trial < 5000; ++trial) {
+    const auto D = static_cast<std::size_t>(5 + random() % 252);
+    const double eps = std::array{0.0, 1e-6, 1e-2}[random() % 3];
+    std::vector<double> h(D), gain(D);
+    for (double& v : h) v = normal(random);
+    for (double& v : gain) v = .1 + 2 * uniform(random);
+    std::vector<int> dims;
+    while (dims.size() < 4) {
+      const int d = static_cast<int>(random() % D);
+      if (std::find(dims.begin(), dims.end(), d) != dims.end()) continue;
+      dims.push_back(d);
+      h[static_cast<std::size_t>(d)] *= std::exp(6 * uniform(random) - 2);
+      gain[static_cast<std::size_t>(d)] = uniform(random);
+    }
+    double max_all = 0, max_dims = 0, max_others = 0, min_others = 1e300, outliers = 0, after = 0;
+    const double mean_square = square_sum(h) / static_cast<double>(D);
+    const std::vector<double> y = rms_norm(h, gain, eps);
+    for (std::size_t i = 0; i < D; ++i) {
+      const bool is_outlier =
+          std::find(dims.begin(), dims.end(), static_cast<int>(i)) != dims.end();
+      max_all = std::max(max_all, gain[i]);
+      (is_outlier ? max_dims : max_others) = std::max(is_outlier ? max_dims : max_others, gain[i]);
+      if (!is_outlier) min_others = std::min(min_others, gain[i]);
+      outliers += is_outlier ? h[i] * h[i] : 0;
+      after += is_outlier ? y[i] * y[i] : 0;
+    }
+    const double r2 = outliers / square_sum(h), rms = rms_of(y), slack = 1 + 1e-12;
+    ASSERT_LE(rms, upper_bound_1(r2, max_all, max_dims / max_all) * slack);
+    ASSERT_LE(rms, upper_bound_5(r2, max_others, max_dims) * slack);
+    // Their share after the norm is at most what the largest of their gains would make of it.
+    ASSERT_LE(after / square_sum(y), share_after(r2, max_dims, mean_square, eps, rms) * slack);
+    std::vector<double> without = h;
+    for (int d : dims) without[static_cast<std::size_t>(d)] = 0;
+    const std::vector<double> alone = rms_norm(without, gain, eps);
+    std::size_t other = 0;
+    while (std::find(dims.begin(), dims.end(), static_cast<int>(other)) != dims.end()) ++other;
+    ASSERT_NEAR(y[other] / alone[other], rescale_factor(r2, mean_square, eps), 1e-9);
+    const std::vector<float> rounded(h.begin(), h.end());
+    ASSERT_NEAR(joint_r2(rounded, dims), r2, 1e-6);
   }
 }
 

@@ -9,6 +9,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "capture/checkpoint/gguf_writer.h"
 #include "capture/checkpoint/hf_names.h"
 #include "capture/checkpoint/safetensors_writer.h"
 #include "core/error.h"
@@ -32,22 +33,34 @@ class Writer {
     for (int layer = 0; layer < spec_.n_layers; ++layer) {
       for (Role role : layer_roles(spec_)) {
         if (role == Role::ln1_pre || role == Role::ln2_pre) continue;
-        const bool writes = role == Role::o || role == Role::down || role == Role::o_bias ||
-                            role == Role::down_bias;
-        add(role, layer, writes ? Part::rows : Part::none);
+        if (is_gain(role))
+          add_gain(role, layer, writes_through(role) ? -1 : 0);
+        else
+          add(role, layer, writes(role, layer) ? Part::rows : Part::none);
         if (role == Role::ln1 || role == Role::ln2) add_pre_gain(role, layer);
       }
     }
-    add(Role::ln_final, kNoLayer, spec_.tied ? Part::gain : Part::none);
+    add_gain(Role::ln_final, kNoLayer, spec_.tied ? 1 : 0);
     add_pre_gain(Role::ln_final, kNoLayer);
     if (spec_.has_head && !spec_.tied) add(Role::unembed, kNoLayer, Part::none);
     return std::move(tensors_);
   }
 
  private:
-  // What of a tensor belongs to a dimension of the stream: divided in columns and rows, multiplied
-  // in a gain.
-  enum class Part { none, columns, rows, gain };
+  // What of a tensor belongs to a dimension of the stream and is divided.
+  enum class Part { none, columns, rows };
+
+  static bool is_gain(Role role) {
+    return role == Role::ln1 || role == Role::ln2 || role == Role::ln1_post ||
+           role == Role::ln2_post || role == Role::q_norm || role == Role::k_norm;
+  }
+  static bool writes_through(Role role) { return role == Role::ln1_post || role == Role::ln2_post; }
+  // Whether the sub-layer's last matrix writes into the stream itself, past no norm.
+  bool writes(Role role, int layer) const {
+    if (role == Role::o || role == Role::o_bias) return !model_.has(Role::ln1_post, layer);
+    if (role == Role::down || role == Role::down_bias) return !model_.has(Role::ln2_post, layer);
+    return false;
+  }
 
   static std::string name(Role role, int layer) {
     const std::string own = hf_name(role, layer);
@@ -68,13 +81,34 @@ class Writer {
         const auto k = static_cast<float>(absorption_.factors[i]);
         if (part == Part::columns)
           for (std::int64_t r = 0; r < end - begin; ++r) out[r * cols + j] /= k;
-        if (part == Part::gain) out[j] *= k;
         if (part != Part::rows) continue;
         if (is_vector)
           out[j] /= k;
         else if (begin <= j && j < end)
           std::for_each(out + (j - begin) * cols, out + (j - begin + 1) * cols,
                         [k](float& w) { w /= k; });
+      }
+    };
+    tensors_.push_back(std::move(tensor));
+  }
+
+  // A norm's gain as its family stores it, that of the dimensions times k^power. float(1 + w) − 1
+  // would lose bits of a stored w, so what does not change is copied.
+  void add_gain(Role role, int layer, int power) {
+    if (!model_.has(role, layer)) return;
+    TensorToWrite tensor;
+    tensor.name = name(role, layer);
+    tensor.shape = expected_shape(role, spec_).shape;
+    tensor.fill = [this, role, layer, power](std::int64_t, std::int64_t, float* out) {
+      const NormGain gain = model_.norm_gain(role, layer);
+      const double offset = spec_.norm_offset;
+      const bool is_stored_alike = offset == 0 || model_.container() == Container::safetensors;
+      for (std::size_t i = 0; i < gain.raw.size(); ++i)
+        out[i] = is_stored_alike ? gain.raw[i] : static_cast<float>(gain.effective[i] - offset);
+      for (std::size_t i = 0; power != 0 && i < absorption_.dims.size(); ++i) {
+        const auto j = static_cast<std::size_t>(absorption_.dims[i]);
+        out[j] = static_cast<float>(gain.effective[j] * std::pow(absorption_.factors[i], power) -
+                                    offset);
       }
     };
     tensors_.push_back(std::move(tensor));
@@ -99,12 +133,45 @@ class Writer {
   std::vector<TensorToWrite> tensors_;
 };
 
-// A Hugging Face config of a GGUF's model.
-nlohmann::ordered_json config_of(const ArchSpec& spec) {
-  if (spec.rope.has_divisors || spec.rope.scaling != RopeScaling::none)
+// rope_parameters of a config.json. Divisors of the inverse frequencies, which a GGUF file holds as
+// a tensor, are what longrope calls its factors.
+nlohmann::ordered_json rope_of(const ModelFiles& model) {
+  const RopeSpec& rope = model.spec().rope;
+  nlohmann::ordered_json json = {{"rope_theta", rope.theta}, {"rope_type", "default"}};
+  if (rope.has_divisors && rope.scaling != RopeScaling::none)
     throw Error(ErrorKind::unsupported,
-                "absorb: scaled rotary positions of a GGUF file cannot be written to a "
-                "config.json yet; take the model's Hugging Face folder");
+                fmt::format("absorb: rotary positions with divisors and {} scaling at once cannot "
+                            "be written to a config.json",
+                            to_string(rope.scaling)));
+  if (rope.has_divisors) {
+    const std::vector<float> divisors = model.read_vector(Role::rope_divisors, kNoLayer);
+    json["rope_type"] = "longrope";
+    json["short_factor"] = json["long_factor"] = divisors;
+    json["attention_factor"] = 1.0;
+    json["original_max_position_embeddings"] = model.spec().n_ctx;
+  }
+  if (rope.scaling == RopeScaling::none) return json;
+  json["rope_type"] = to_string(rope.scaling);
+  json["factor"] = rope.factor;
+  if (rope.original_context > 0) json["original_max_position_embeddings"] = rope.original_context;
+  if (rope.scaling == RopeScaling::llama3) {
+    json["low_freq_factor"] = rope.low_freq_factor;
+    json["high_freq_factor"] = rope.high_freq_factor;
+  }
+  if (rope.scaling == RopeScaling::yarn) {
+    json["beta_fast"] = rope.beta_fast;
+    json["beta_slow"] = rope.beta_slow;
+    json["truncate"] = rope.truncate;
+    if (rope.attention_factor) json["attention_factor"] = *rope.attention_factor;
+    if (rope.mscale) json["mscale"] = *rope.mscale;
+    if (rope.mscale_all_dim) json["mscale_all_dim"] = *rope.mscale_all_dim;
+  }
+  return json;
+}
+
+// A Hugging Face config of a GGUF's model.
+nlohmann::ordered_json config_of(const ModelFiles& model) {
+  const ArchSpec& spec = model.spec();
   const bool is_windowed =
       std::any_of(spec.window.begin(), spec.window.end(), [](int w) { return w > 0; });
   nlohmann::ordered_json config = {{"model_type", spec.architecture},
@@ -117,7 +184,7 @@ nlohmann::ordered_json config_of(const ArchSpec& spec) {
                                    {"vocab_size", spec.vocab_size},
                                    {"max_position_embeddings", spec.n_ctx},
                                    {"rms_norm_eps", spec.norm_eps},
-                                   {"rope_theta", spec.rope.theta},
+                                   {"rope_parameters", rope_of(model)},
                                    {"hidden_act", "silu"}};
   if (is_windowed) config["sliding_window"] = spec.window.front();
   if (spec.bos_id >= 0) config["bos_token_id"] = spec.bos_id;
@@ -127,7 +194,7 @@ nlohmann::ordered_json config_of(const ArchSpec& spec) {
 
 void write_config(const ModelFiles& model, const fs::path& folder) {
   nlohmann::ordered_json config = model.container() == Container::gguf
-                                      ? config_of(model.spec())
+                                      ? config_of(model)
                                       : nlohmann::ordered_json::parse(model.config_text());
   config["tie_word_embeddings"] = model.spec().tied;
   config["pre_affine"] = true;
@@ -153,9 +220,6 @@ void check(const ModelFiles& model, const Absorption& absorption) {
                 fmt::format("absorb: models of the family {} cannot be written yet, only llama, "
                             "mistral, qwen2 and qwen3",
                             family));
-  if (model.spec().norm_offset != 0)
-    throw Error(ErrorKind::unsupported,
-                "absorb: norms that add an offset to their stored gain are not supported yet");
   if (absorption.dims.size() != absorption.factors.size() || absorption.dims.empty())
     refuse("absorb: expected one factor for each of one dimension or more");
   for (int d : absorption.dims)
@@ -185,9 +249,13 @@ void write_absorbed(const ModelFiles& model, const Absorption& absorption,
     throw Error(ErrorKind::io, fmt::format("{}: cannot be made: {}", folder, error.message()));
   write_safetensors((fs::path(folder) / "model.safetensors").string(),
                     Writer(model, absorption).tensors());
+  if (model.gguf() != nullptr)
+    write_gguf_metadata(*model.gguf(), {"tokenizer.", "general.architecture"},
+                        (fs::path(folder) / "tokenizer.gguf").string());
   if (model.container() == Container::safetensors)
-    for (const char* name : {"tokenizer.json", "tokenizer_config.json", "special_tokens_map.json",
-                             "generation_config.json"})
+    for (const char* name :
+         {"tokenizer.json", "tokenizer.model", "tokenizer.gguf", "tokenizer_config.json",
+          "special_tokens_map.json", "generation_config.json", "chat_template.jinja"})
       if (fs::exists(fs::path(model.path()) / name, error))
         fs::copy_file(fs::path(model.path()) / name, fs::path(folder) / name, error);
   write_config(model, folder);

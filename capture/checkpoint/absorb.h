@@ -10,18 +10,20 @@ namespace sinkscope {
 
 // The lossless PreAffine transfer (2601.22966; the science reference's section 7): a dimension j of
 // the residual stream is divided by k in every writer (embedding column j, row j of o_proj and
-// down_proj and of their biases) and multiplied by k in front of every norm that reads it. A tied
-// head reads the divided embedding, so the final norm's gain j is multiplied by k as well.
+// down_proj and of their biases; where a norm stands behind them, its gain j instead) and
+// multiplied by k in front of every norm that reads it. A tied head reads the divided embedding, so
+// the final norm's gain j is multiplied by k as well.
 struct Absorption {
   std::vector<int> dims;
   std::vector<double> factors;  // k > 0, one a dimension; powers of two change no bit of a product
 };
 
 // Writes `folder`: model.safetensors (float32), config.json with "pre_affine": true, and the
-// tokenizer files of a Hugging Face folder. Sinkscope opens it again; other programs that do not
-// know pre_affine would read it wrongly. Throws Error: invalid_argument (a dimension that is not
-// there, factors that are not above 0, a folder that exists and is not empty), unsupported
-// (an architecture whose writers are not known, rope divisors of a GGUF file), io.
+// tokenizer: the files of a Hugging Face folder, or tokenizer.gguf, the metadata of a GGUF file.
+// Sinkscope opens it again; other programs that do not know pre_affine would read it wrongly.
+// Throws Error: invalid_argument (a dimension that is not there, factors that are not above 0, a
+// folder that exists and is not empty), unsupported (an architecture whose writers are not known,
+// rotary positions that no config.json can say), io.
 void write_absorbed(const ModelFiles& model, const Absorption& absorption,
                     const std::string& folder);
 

@@ -5,6 +5,7 @@
 
 #include <filesystem>
 
+#include "capture/checkpoint/gguf_file.h"
 #include "capture/checkpoint/model_files.h"
 #include "capture/checkpoint/text_file.h"
 #include "capture/tokenizer/unicode.h"
@@ -109,6 +110,8 @@ std::unique_ptr<Tokenizer> open_tokenizer(const ModelFiles& model,
                   "--pre-tokenizer is for GGUF files; tokenizer.model cuts text its own way");
     return open_sentencepiece_tokenizer(sentencepiece.string());
   }
+  const fs::path gguf = folder / "tokenizer.gguf";  // beside a model that was a GGUF file before
+  if (fs::exists(gguf)) return open_gguf_tokenizer(*GgufFile::open(gguf.string()), options);
   for (const char* other : {"vocab.json", "vocab.txt", "tiktoken.model"})
     if (is_there((folder / other).string()))
       throw Error(ErrorKind::unsupported,
@@ -117,7 +120,8 @@ std::unique_ptr<Tokenizer> open_tokenizer(const ModelFiles& model,
                               folder.string(), other));
   throw Error(
       ErrorKind::not_found,
-      fmt::format("'{}' holds no tokenizer (tokenizer.json, tokenizer.model)", folder.string()));
+      fmt::format("'{}' holds no tokenizer (tokenizer.json, tokenizer.model, tokenizer.gguf)",
+                  folder.string()));
 }
 
 }  // namespace sinkscope

@@ -109,6 +109,37 @@ TEST(AbsorbVerb, KeepsTheFunctionAndShrinksTheStream) {
   EXPECT_THAT(cli({"absorb", kPlanted, "-o", out + "/"}).err, HasSubstr("exists already"));
 }
 
+class AbsorbGguf : public ::testing::TestWithParam<std::string> {};
+
+// The folder cuts text as the GGUF file does and places tokens as it does: divisors of the rotary
+// frequencies (llama_gguf) come along.
+TEST_P(AbsorbGguf, KeepsTokenizerAndRotaryPositions) {
+  SINKSCOPE_REQUIRE_SHARED(gguf, "oracles/" + GetParam() + "/model.gguf");
+  const std::string folder = test::scratch_folder(), out = folder + "/absorbed";
+  const CliRun run =
+      cli({"absorb", gguf, "--text", "a few words", "--dims", "3", "--factor", "8", "-o", out});
+  ASSERT_EQ(run.code, 0) << run.err;
+  const auto ids = [](const std::string& model) {
+    const CliRun cut = cli({"tokenize", model, "--text", "some other words", "--json"});
+    EXPECT_EQ(cut.code, 0) << cut.err;
+    return nlohmann::json::parse(cut.out, nullptr, false);
+  };
+  EXPECT_EQ(ids(out), ids(gguf));
+  // Far apart, where rotary positions would show.
+  std::string tokens = "5";
+  for (int i = 1; i < 100; ++i) tokens += "," + std::to_string((i * 37) % 157);
+  const auto loss = [&](const std::string& model, const std::string& name) {
+    const CliRun made =
+        cli({"capture", model, "--tokens", tokens, "-o", folder + "/" + name, "--json"});
+    EXPECT_EQ(made.code, 0) << made.err;
+    return nlohmann::json::parse(made.out, nullptr, false)["mean_loss"].get<double>();
+  };
+  EXPECT_NEAR(loss(out, "after.h5"), loss(gguf, "before.h5"), 1e-6);
+}
+
+INSTANTIATE_TEST_SUITE_P(Oracles, AbsorbGguf, ::testing::Values("llama_gguf", "qwen2_gguf"),
+                         [](const auto& test) { return test.param; });
+
 TEST(AbsorbVerb, AFailedSelfCheckKeepsNothing) {
   // 1e9 is no power of two: logits move in their last digits.
   const std::string out = test::scratch_folder() + "/absorbed";

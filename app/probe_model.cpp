@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "app/probe_model.h"
 
-#include <algorithm>
 #include <cmath>
 
 #include "app/cli/temporary_folder.h"
@@ -40,26 +39,16 @@ std::optional<std::vector<int>> find_outlier_dims(const ModelFiles& model, Captu
               "--dims auto: no residual sink and no massive dimension on these prompts; name one");
 }
 
-// As many rows at a time as the activation budget holds.
 bool measure_probes(const ModelFiles& model, EvaluateRequest request, ProbeTable& table,
                     JobContext job) {
-  std::int64_t bytes = 0;
-  for (const RunInput& run : request.runs)
-    bytes += state_bytes(run.seq_len(), model.spec().d_model);
-  const std::int64_t fit = request.activation_budget / std::max<std::int64_t>(1, bytes) - 1;
-  const auto batch = static_cast<std::size_t>(std::max<std::int64_t>(1, fit));
-  for (std::size_t begin = 0; begin < table.rows.size(); begin += batch) {
-    const std::size_t end = std::min(table.rows.size(), begin + batch);
-    request.variants.clear();
-    for (std::size_t i = begin; i < end; ++i)
-      request.variants.push_back(probe_edits(table.rows[i], table.dims, table.tau));
-    const auto result = load_engine().evaluate(model, request, job);
-    if (!result) return false;
-    table.loss = mean_of(result->loss[0], false);
-    for (std::size_t i = begin; i < end; ++i) {
-      table.rows[i].delta_loss = mean_of(result->loss[i - begin + 1], false) - table.loss;
-      table.rows[i].kl = mean_of(result->kl[i - begin], true);
-    }
+  for (const ProbeRow& row : table.rows)
+    request.variants.push_back(probe_edits(row, table.dims, table.tau));
+  const auto result = load_engine().evaluate(model, request, job);
+  if (!result) return false;
+  table.loss = mean_of(result->loss[0], false);
+  for (std::size_t i = 0; i < table.rows.size(); ++i) {
+    table.rows[i].delta_loss = mean_of(result->loss[i + 1], false) - table.loss;
+    table.rows[i].kl = mean_of(result->kl[i], true);
   }
   return true;
 }
@@ -70,6 +59,7 @@ EvaluateRequest evaluate_like(const CaptureRequest& request) {
   evaluate.device = request.device;
   evaluate.dtype = request.dtype;
   evaluate.threads = request.threads;
+  evaluate.weight_budget = request.weight_budget;
   evaluate.activation_budget = request.activation_budget;
   return evaluate;
 }

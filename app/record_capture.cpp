@@ -45,10 +45,10 @@ std::optional<CaptureSummary> record_capture(const ModelFiles& model, const Capt
                                              CaptureWriter::Existing existing, JobContext job) {
   const bool is_edited = std::any_of(request.runs.begin(), request.runs.end(),
                                      [](const RunInput& run) { return run.edit_of >= 0; });
-  if (is_edited) load_engine().check_edits(model, request);
-  // The file is made while LibTorch is still loading.
+  // The file is made while LibTorch is still loading; edits are checked before it gets its name.
   const auto writer = CaptureWriter::create(path, layout, existing, [&](Provenance& provenance) {
-    const Engine& engine = load_engine();
+    Engine& engine = load_engine();
+    if (is_edited) engine.check_edits(model, request);
     provenance.device = engine.resolve_device(request.device);
     provenance.torch = engine.torch_version();
     provenance.kernel = engine.kernel(request);

@@ -124,6 +124,21 @@ class Bench:
         self.report.at_most("512 tokens: maps against statistics", a.seconds / b.seconds, 1.25,
                             seconds_pair(a.seconds, b.seconds))
 
+    def what_if(self):
+        """A full rerun with one edit against the capture that it is compared with."""
+        model, baseline = self.args.folder, self.out("baseline")
+        plain = self.ours(model, 512, "stream")
+        run_once([*plain[:-1], baseline])
+        edits = {"a clip": '{"edit":"residual.clip","limit":100}',
+                 "softmax1": '{"edit":"attention.normalizer","kind":"softmax1"}',
+                 "key 0 dropped": '{"edit":"attention.mask_key","keys":[0]}'}
+        rerun = [self.args.program, "whatif", model, "--baseline", baseline, "--threads",
+                 str(self.args.threads), "--force", "--json", "-o", self.out("edited"), "--edit"]
+        a, *others = run_in_turn([plain, *([*rerun, edit] for edit in edits.values())], self.args.n)
+        for name, b in zip(edits, others):
+            self.report.at_most(f"512 tokens: rerun with {name}, against a capture",
+                                b.seconds / a.seconds, 1.2, seconds_pair(b.seconds, a.seconds))
+
     def norms(self):
         (a,) = run_in_turn([[self.args.program, "norms", self.args.gguf]], self.args.n)
         self.report.at_most("norms of the GGUF: seconds", a.seconds, 0.3, "")
@@ -148,7 +163,7 @@ class Bench:
                             seconds_pair(a.seconds, b.seconds))
 
     def clean(self):
-        for side in ("ours", "theirs"):
+        for side in ("ours", "theirs", "baseline", "edited"):
             for suffix in ("", ".part", ".part.tmp"):
                 if os.path.exists(self.out(side) + suffix):
                     os.remove(self.out(side) + suffix)
@@ -166,11 +181,12 @@ def main():
     parser.add_argument("-n", type=int, default=5, help="measurements per side")
     parser.add_argument("--long-n", type=int, default=1, help="the same for 8,192 tokens")
     parser.add_argument("--quick", action="store_true", help="leave out 8,192 tokens")
-    parser.add_argument("--only", help="run only this one: folder gguf recording norms long-maps long-statistics")
+    parser.add_argument("--only", help="run only this one: folder gguf recording what-if norms long-maps long-statistics")
     args = parser.parse_args()
     bench = Bench(args)
     parts = {"folder": lambda: bench.maps("safetensors", args.folder),
              "gguf": lambda: bench.maps("GGUF", args.gguf), "recording": bench.recording,
+             "what-if": bench.what_if,
              "norms": bench.norms, "long-maps": bench.long_maps,
              "long-statistics": bench.long_statistics}
     if args.quick:

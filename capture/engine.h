@@ -44,9 +44,14 @@ struct CaptureRequest {
   std::int64_t weight_budget = std::int64_t{4} << 30;      // bytes of weights kept between groups
   std::int64_t activation_budget = std::int64_t{1} << 30;  // bytes of prompt states in a group
   int top_k = 10;
-  // A layer that a what-if edits runs through the reference body in any case.
   std::string kernel = "auto";  // auto | fused | reference: which body computes attention
   std::string command;          // canonical request, for provenance
+  // For twins whose baseline lies in another capture (RunInput::baseline_file), by run: the
+  // output of its final norm [T, D]. Empty: the baseline is run beside the twin, unrecorded.
+  std::vector<std::vector<float>> baseline_final_norms;
+  // Where the means of residual.set come from: these prompts, run through the model as it is,
+  // unrecorded. None: from the edited positions of the twins themselves, in the edited pass.
+  std::vector<RunInput> calibration;
 };
 
 // What-ifs tried without recording anything: one list of losses a variant and run.
@@ -56,6 +61,7 @@ struct EvaluateRequest {
   std::string device = "auto";
   RunDtype dtype = RunDtype::float32;
   int threads = 0;
+  std::int64_t weight_budget = std::int64_t{4} << 30;  // kept between batches of variants
   std::int64_t activation_budget = std::int64_t{1} << 30;
 };
 
@@ -117,8 +123,9 @@ class Engine {
                                                 const CaptureRequest& request,
                                                 CaptureWriter& writer, JobContext job) = 0;
 
-  // All variants together, layer by layer, weights read once. Canceled: nullopt. Throws as
-  // capture() does, and Error{invalid_argument} when the prompts' states exceed the budget.
+  // As many variants together as the activation budget holds, layer by layer, weights read once
+  // for them. Canceled: nullopt. Throws as capture() does, and Error{invalid_argument} when not
+  // even one variant fits beside the model as it is.
   virtual std::optional<Evaluation> evaluate(const ModelFiles& model,
                                              const EvaluateRequest& request, JobContext job) = 0;
 };

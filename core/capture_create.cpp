@@ -125,8 +125,14 @@ class RunBuilder {
     const h5::Handle& run = groups_.at("");
     h5::set_attribute(run, "NX_class", "NXentry");
     h5::set_attribute(run, "name", input().name);
-    if (input().edit_of >= 0)
+    if (!input().baseline_file.empty()) {
+      h5::set_attribute(run, "baseline_file", input().baseline_file);
+      h5::set_attribute(run, "input_sha256", input_sha256(input().token_ids));
+    } else if (input().edit_of >= 0) {
       h5::set_attribute(run, "baseline", fmt::format("/run{}", input().edit_of));
+    }
+    if (!input().calibration_sha256.empty())
+      h5::set_attribute(run, "calibration_sha256", input().calibration_sha256);
     h5::set_attribute(run, "default", groups_.contains("attention") ? "attention" : "residual");
   }
 
@@ -155,7 +161,8 @@ class RunBuilder {
   void share_with_first() {
     for (const char* shared : {"model", "norm", "provenance"}) {
       if (*shared == 'n' && layout_.norms.empty()) continue;
-      h5::hard_link(file_.root(), fmt::format("run0/{}", shared), groups_.at(""), shared);
+      h5::hard_link(file_.root(), fmt::format("{}/{}", run_group_name(layout_.runs, 0), shared),
+                    groups_.at(""), shared);
     }
   }
 
@@ -200,7 +207,7 @@ std::vector<RunTable> create_structure(const h5::File& file, const CaptureLayout
   h5::set_attribute(root, "format_version", kFormatVersion);
   h5::set_attribute(root, "creator", layout.creator);
   h5::set_attribute(root, "NX_class", "NXroot");
-  h5::set_attribute(root, "default", "run0");
+  h5::set_attribute(root, "default", run_group_name(layout.runs, 0));
   h5::set_attribute(root, "layers_done", 0);
   h5::set_attribute(root, "runs_done", 0);
   h5::set_attribute(root, "runs_begun", 0);
@@ -242,7 +249,7 @@ std::vector<RunTable> find_structure(const h5::File& file, const CaptureLayout& 
 void write_provenance(const h5::File& file, const CaptureLayout& layout) {
   for (const DatasetSpec& spec : datasets_of(layout, 0)) {
     if (!is_provenance(spec.path)) continue;
-    const std::string path = "run0/" + spec.path;
+    const std::string path = run_group_name(layout.runs, 0) + "/" + spec.path;
     auto dataset =
         h5::Dataset::open_for_writing(file.root(), path, fmt::format("{}: {}", file.path(), path));
     write_known_values(layout, 0, spec.path, dataset);

@@ -8,6 +8,7 @@
 
 #include "core/capture_schema.h"
 #include "core/error.h"
+#include "core/sha256.h"
 
 namespace sinkscope {
 namespace {
@@ -152,6 +153,10 @@ void add_tap(SpecList& list, const TapRecord& tap, int seq_len) {
 void check_twin(const CaptureLayout& layout, int run) {
   const RunInput& input = layout.runs[static_cast<std::size_t>(run)];
   if (input.edit_of < 0) return;
+  for (const RunInput& other : layout.runs)
+    if (other.baseline_file.empty() != input.baseline_file.empty())
+      refuse("expected baselines all in this file or all in another");
+  if (!input.baseline_file.empty()) return;
   const bool is_before = input.edit_of < run;
   if (!is_before || layout.runs[static_cast<std::size_t>(input.edit_of)].edit_of >= 0 ||
       layout.runs[static_cast<std::size_t>(input.edit_of)].token_ids != input.token_ids)
@@ -167,6 +172,24 @@ std::int64_t DatasetSpec::n_bytes() const {
   std::int64_t n = element_size(type);
   for (const std::int64_t dim : dims) n *= dim;
   return n;
+}
+
+RunInput as_it_is(RunInput run) {
+  run.edit_of = -1;
+  run.what_if = run.baseline_file = run.calibration_sha256 = {};
+  return run;
+}
+
+std::string input_sha256(const std::vector<int>& token_ids) {
+  Sha256 hash;
+  for (const int id : token_ids) {
+    const auto value = static_cast<std::uint32_t>(id);
+    const unsigned char bytes[4] = {
+        static_cast<unsigned char>(value), static_cast<unsigned char>(value >> 8),
+        static_cast<unsigned char>(value >> 16), static_cast<unsigned char>(value >> 24)};
+    hash.add(bytes, sizeof bytes);
+  }
+  return hash.hex();
 }
 
 std::string run_group_name(const std::vector<RunInput>& runs, int run) {

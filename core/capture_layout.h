@@ -25,9 +25,17 @@ struct RunInput {
   // it is. Twins come after all runs that they belong to.
   int edit_of = -1;
   std::string what_if;
+  // Of a twin whose baseline lies in another capture, as that capture's run{edit_of}: its path,
+  // relative to this file's folder; "" = in this file. A capture holds twins of one kind only.
+  std::string baseline_file;
+  // Of the token ids that means were taken over (whatif --calibration); "" = none.
+  std::string calibration_sha256;
   int seq_len() const { return static_cast<int>(token_ids.size()); }
   bool operator==(const RunInput&) const = default;
 };
+
+// The same prompt without its what-if.
+RunInput as_it_is(RunInput run);
 
 struct ModelFacts {
   std::string name, source, fingerprint, architecture, config_text;
@@ -98,6 +106,10 @@ struct CaptureLayout {
   Provenance provenance;
   std::string creator = "sinkscope";
 };
+
+// SHA-256, in hex, of token ids as little-endian 32-bit integers; of several runs, one after the
+// other. Names what was fed, whatever text it came from.
+std::string input_sha256(const std::vector<int>& token_ids);
 
 // "run3"; the k-th twin of it: "run3_edit0", "run3_edit1", …
 std::string run_group_name(const std::vector<RunInput>& runs, int run);

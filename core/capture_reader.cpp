@@ -62,9 +62,6 @@ class FileReader final : public CaptureReader {
     std::vector<std::string> found;
     for (const std::string& name : edits_)
       if (edit_number(name, run)) found.push_back(name);
-    std::sort(found.begin(), found.end(), [&](const auto& a, const auto& b) {
-      return edit_number(a, run) < edit_number(b, run);
-    });
     return found;
   }
   bool complete() const override { return is_complete_; }
@@ -225,12 +222,20 @@ void FileReader::find_runs() {
   for (const auto& name : h5::child_names(file_.root(), file_.path())) {
     if (run_number(name))
       runs_.push_back(name);
-    else if (name.find("_edit") != std::string::npos)
+    else if (const auto cut = name.find("_edit"); cut != std::string::npos &&
+                                                  run_number(name.substr(0, cut)) &&
+                                                  edit_number(name, name.substr(0, cut)))
       edits_.push_back(name);
   }
-  if (runs_.empty()) corrupt(file_.path() + ": no run (run0, run1, …) in it");
+  std::sort(edits_.begin(), edits_.end(), [](const auto& a, const auto& b) {
+    const std::string run_a = a.substr(0, a.find("_edit")), run_b = b.substr(0, b.find("_edit"));
+    return std::pair(run_number(run_a), edit_number(a, run_a)) <
+           std::pair(run_number(run_b), edit_number(b, run_b));
+  });
   std::sort(runs_.begin(), runs_.end(),
             [](const auto& a, const auto& b) { return run_number(a) < run_number(b); });
+  if (runs_.empty()) runs_ = edits_;  // their baselines are in another file
+  if (runs_.empty()) corrupt(file_.path() + ": no run (run0, run1, …) in it");
   default_run_ = h5::text_attribute(file_.root(), "default", file_.path()).value_or(runs_.front());
   if (std::find(runs_.begin(), runs_.end(), default_run_) == runs_.end()) {
     default_run_ = runs_.front();
@@ -345,6 +350,11 @@ RunInput FileReader::input(const std::string& run) const {
     out.what_if = read_text(run, "whatif");
     const std::string base = run.substr(0, run.find("_edit"));
     out.edit_of = run_number(base).value_or(-1);
+    const auto text = [&](const char* name) {
+      return h5::text_attribute(open(run, ""), name, where(run, "")).value_or("");
+    };
+    out.baseline_file = text("baseline_file");
+    out.calibration_sha256 = text("calibration_sha256");
   }
   out.text = read_text(run, "input/text");
   out.token_ids = read_i32(run, "input/token_ids");

@@ -20,7 +20,9 @@ class CaptureReader {
   virtual ~CaptureReader() = default;
 
   virtual const std::string& path() const = 0;
-  virtual const std::vector<std::string>& runs() const = 0;  // "run0", "run1", … in number order
+  // "run0", "run1", … in number order. Of a capture of twins whose baselines lie in another file:
+  // the twins.
+  virtual const std::vector<std::string>& runs() const = 0;
   virtual const std::string& default_run() const = 0;
   // The run's twins under what-ifs: "run0_edit0", "run0_edit1", … Every function below takes these
   // names as well.

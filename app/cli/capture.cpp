@@ -80,7 +80,7 @@ std::vector<RunInput> runs_like(CaptureFlags& flags) {
   read_command(reader->read_text(reader->default_run(), "provenance/command"), flags.run,
                flags.record, flags.prompt);
   std::vector<RunInput> runs;
-  for (const std::string& run : reader->runs()) runs.push_back(reader->input(run));
+  for (const std::string& run : reader->runs()) runs.push_back(as_it_is(reader->input(run)));
   return runs;
 }
 

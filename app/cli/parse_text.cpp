@@ -16,7 +16,6 @@
 namespace sinkscope {
 namespace {
 
-constexpr std::int64_t kMaxListed = std::int64_t{1} << 24;
 constexpr int kMaxInt = std::numeric_limits<int>::max();
 
 [[noreturn]] void refuse(const std::string& flag, const std::string& expected,
@@ -97,24 +96,7 @@ std::int64_t parse_bytes(const std::string& flag, const std::string& text) {
 }
 
 std::vector<int> parse_ranges(const std::string& flag, const std::string& text) {
-  if (text == "all") return {};
-  std::vector<int> values;
-  for (const std::string& part : split_at(text, ',')) {
-    const auto dash = part.find('-');
-    std::int64_t first = 0, last = 0;
-    bool ok = read_digits(part.substr(0, dash), first);
-    ok = ok && (dash == std::string::npos ? (last = first, true)
-                                          : read_digits(part.substr(dash + 1), last));
-    if (!ok || first < 0 || last < first || last >= kMaxInt)
-      refuse(flag, "a list of numbers and ranges like 0-3,7", text);
-    if (static_cast<std::int64_t>(values.size()) + (last - first + 1) > kMaxListed)
-      refuse(flag, fmt::format("at most {} numbers", kMaxListed), text);
-    for (std::int64_t value = first; value <= last; ++value)
-      values.push_back(static_cast<int>(value));
-  }
-  std::sort(values.begin(), values.end());
-  values.erase(std::unique(values.begin(), values.end()), values.end());
-  return values;
+  return IndexSet::parse(flag, text).members();
 }
 
 std::string format_ranges(const std::vector<int>& values) {

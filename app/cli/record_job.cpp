@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <filesystem>
+
 #include "app/cli/engine_job.h"
 #include "app/record_capture.h"
 #include "core/error.h"
@@ -26,6 +28,14 @@ std::unique_ptr<ModelFiles> open_runnable(const std::string& path, bool ignore_i
   for (const std::string& warning : model->warnings()) console.warn(warning);
   require_runnable(*model);
   return model;
+}
+
+void require_new_capture(const std::string& path, bool force) {
+  std::error_code ignored;
+  for (const std::string& name : {path, path + ".part"})
+    if (!force && std::filesystem::exists(name, ignored))
+      throw Error(ErrorKind::invalid_argument,
+                  fmt::format("{}: exists already; --force replaces it", name));
 }
 
 std::optional<CaptureSummary> record_to_file(const ModelFiles& model, const CaptureRequest& request,

@@ -19,6 +19,10 @@ void require_runnable(const ModelFiles& model);
 std::unique_ptr<ModelFiles> open_runnable(const std::string& path, bool ignore_index,
                                           Console& console);
 
+// Throws Error{invalid_argument} when the capture, or an unfinished `path`.part, is there already
+// and may not be replaced: to be asked before minutes of work, not after.
+void require_new_capture(const std::string& path, bool force);
+
 // Runs the request into a capture file at `path`, which is there and whole afterwards. The engine
 // works on a thread of its own, while this one shows progress and listens: SIGINT or SIGTERM asks
 // it to stop, a second one ends the process. nullopt: stopped; whole layers are in `path`.part.

@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include <cstdlib>
-#include <filesystem>
 #include <future>
 #include <limits>
 #include <nlohmann/json.hpp>
@@ -23,8 +22,6 @@
 
 namespace sinkscope {
 namespace {
-
-namespace fs = std::filesystem;
 
 const char* const kHelp =
     "A capture is read; a model is run on the prompt (or the built-in text) first, into a "
@@ -166,10 +163,7 @@ RecordFlags record_for(const SinkFlags& flags, const SinkOptions& options) {
 }
 
 int report_model(const SinkFlags& flags, const SinkOptions& options, Console& console) {
-  std::error_code ignored;
-  if (flags.output && !flags.force && fs::exists(*flags.output, ignored))
-    throw Error(ErrorKind::invalid_argument,
-                fmt::format("{}: exists already; --force replaces it", *flags.output));
+  if (flags.output) require_new_capture(*flags.output, flags.force);
   const ProgressMode mode = parse_progress_mode(flags.run.progress, console);
   const RecordFlags record = record_for(flags, options);
   CaptureRequest request = capture_request(flags.run, record);

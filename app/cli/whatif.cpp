@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include <fmt/format.h>
 
-#include <filesystem>
+#include <algorithm>
 #include <future>
 #include <nlohmann/json.hpp>
 #include <ostream>
 
+#include "app/cli/baseline_runs.h"
 #include "app/cli/capture_flags.h"
 #include "app/cli/edit_flags.h"
 #include "app/cli/format_text.h"
@@ -16,6 +17,7 @@
 #include "app/what_if_plan.h"
 #include "core/capture_reader.h"
 #include "core/error.h"
+#include "core/what_if/baseline.h"
 #include "core/what_if/outcome.h"
 #include "core/what_if/what_if.h"
 
@@ -42,9 +44,20 @@ const char* const kHelp =
     "  {\"edit\":\"attention.value\",\"tokens\":[0],\"scale\":0}\n"
     "  {\"edit\":\"attention.gate\",\"value\":0.5}   or \"weights\"\n"
     "  {\"edit\":\"mlp.activation\",\"kind\":\"sigmoid\"}   silu gelu relu\n\n"
-    "--json keys: schema (sinkscope.whatif/1), conventions, model, runs, tokens, edits, loss, "
-    "perplexity,\nkl {mean, max, max_run, max_token}, not_retrained, metrics, "
-    "max_abs,\nnon_finite_values (null above).\n\n"
+    "dyt: gamma tanh(alpha x), gamma = the gain, no beta, alpha fitted by least squares to the "
+    "norm's own\ninputs and outputs (Newton).\n"
+    "residual.set \"mean\": over the edited positions of the --calibration prompts in the model as "
+    "it is;\nwithout --calibration over those of the prompts themselves, in the edited pass, as "
+    "the "
+    "means of\nnorm.probe always are.\n\n"
+    "--baseline RUN.h5 (a capture of the same model; RUN.h5::run3: one run): only the edited runs "
+    "are\nrun and recorded, with that capture's tokens and options. A prompt beside it must be the "
+    "same tokens.\nA baseline without residual/final_norm is run again, unrecorded, for the KL.\n\n"
+    "--json keys: schema (sinkscope.whatif/1), conventions, model, baseline_file (with "
+    "--baseline), "
+    "runs,\ntokens, edits, loss, perplexity, kl {mean, max, max_run, max_token}, not_retrained, "
+    "touched, "
+    "metrics,\nmax_abs, non_finite_values (null above).\n\n"
     "example: sinkscope whatif org/name --edit '{\"edit\":\"residual.clip\",\"limit\":100}' -o "
     "clip.h5";
 
@@ -54,7 +67,7 @@ struct WhatIfFlags {
   PromptFlags prompt;
   RunFlags run;
   RecordFlags record;
-  std::optional<std::string> output;
+  std::optional<std::string> output, baseline, calibration;
   bool force = false, json = false;
 };
 
@@ -64,12 +77,48 @@ void add_flags(CommandLine& command, WhatIfFlags& flags) {
                  "one edit or a list of them; may be given several times, in order");
   command.value("-o,--output", flags.output, "RUN.h5",
                 "the capture to make: every run, and its twin under the edits");
+  command.value("--baseline", flags.baseline, "RUN.h5",
+                "compare with the runs of this capture instead of running them again");
+  command.value("--calibration", flags.calibration, "F",
+                "text, or .jsonl as --prompts takes it, that means of residual.set are over");
   command.flag("--force", flags.force, "replace an existing file");
   command.flag("--json", flags.json, "print the outcome as JSON");
   add_prompt_flags(command, flags.prompt);
   add_record_flags(command, flags.record);
   add_run_flags(command, flags.run);
   command.footer(kHelp);
+}
+
+// --calibration F: prompts of its own; the twins remember which tokens they were.
+void add_calibration(const WhatIfFlags& flags, const ModelFiles& model, CaptureRequest& request,
+                     Console& console) {
+  if (!flags.calibration) return;
+  PromptFlags prompt;
+  prompt.bos = flags.prompt.bos;
+  prompt.pre_tokenizer = flags.prompt.pre_tokenizer;
+  (flags.calibration->ends_with(".jsonl") ? prompt.prompts : prompt.text_file) = flags.calibration;
+  request.calibration = read_prompts(prompt, model, console);
+  std::vector<int> ids;
+  for (const RunInput& run : request.calibration)
+    ids.insert(ids.end(), run.token_ids.begin(), run.token_ids.end());
+  for (RunInput& run : request.runs)
+    if (run.edit_of >= 0) run.calibration_sha256 = input_sha256(ids);
+}
+
+bool has_mean(const WhatIf& what_if) {
+  return std::any_of(what_if.begin(), what_if.end(), [](const Edit& edit) {
+    const auto* set = std::get_if<ResidualSet>(&edit);
+    return set != nullptr && set->how == ResidualSet::How::mean;
+  });
+}
+
+void check(const WhatIfFlags& flags, const WhatIf& what_if) {
+  if (what_if.empty() && flags.edits.empty())
+    throw Error(ErrorKind::invalid_argument, "whatif: expected --edit FILE|JSON");
+  if (flags.calibration && !has_mean(what_if))
+    throw Error(
+        ErrorKind::invalid_argument,
+        "--calibration: no edit takes a mean over it (residual.set with \"value\":\"mean\")");
 }
 
 }  // namespace
@@ -83,20 +132,29 @@ int run_whatif(const std::vector<std::string>& args, Console& console) {
   if (!command.parse(args, console)) return kExitDone;
   if (!flags.output)
     throw Error(ErrorKind::invalid_argument, "whatif: expected -o RUN.h5, the capture to make");
-  std::error_code ignored;
-  if (!flags.force && std::filesystem::exists(*flags.output, ignored))
-    throw Error(ErrorKind::invalid_argument,
-                fmt::format("{}: exists already; --force replaces it", *flags.output));
+  require_new_capture(*flags.output, flags.force);
   const ProgressMode mode = parse_progress_mode(flags.run.progress, console);
   const WhatIf what_if = read_edits(flags.edits, console);
-  if (what_if.empty() && flags.edits.empty())
-    throw Error(ErrorKind::invalid_argument, "whatif: expected --edit FILE|JSON");
+  check(flags, what_if);
+  std::optional<Baseline> baseline;
+  std::future<SinkReport> before;
+  if (flags.baseline) {
+    baseline.emplace(*flags.baseline, flags.run, flags.record, flags.prompt);
+    before = baseline->report();
+  }
   CaptureRequest request = capture_request(flags.run, flags.record);
   request.command = canonical_command(flags.run, flags.record, flags.prompt);
   const std::future<void> warming = warm_engine();
   const auto model = open_runnable(flags.model, flags.run.ignore_index, console);
-  request.runs = read_prompts(flags.prompt, *model, console);
-  add_twins(request.runs, what_if);
+  std::vector<RunInput> prompts;
+  if (!baseline || has_prompt(flags.prompt)) prompts = read_prompts(flags.prompt, *model, console);
+  if (baseline) {
+    baseline->add_twins(*model, prompts, what_if_text(what_if), *flags.output, request);
+  } else {
+    request.runs = std::move(prompts);
+    add_twins(request.runs, what_if);
+  }
+  add_calibration(flags, *model, request, console);
   const CaptureLayout layout = plan_capture(*model, request);
   require_free_space(*flags.output, total_bytes(size_table(layout)));
   const auto existing =
@@ -106,13 +164,16 @@ int run_whatif(const std::vector<std::string>& args, Console& console) {
     return kExitCanceled;
   }
   const auto reader = CaptureReader::open(*flags.output);
-  const WhatIfOutcome outcome = what_if_outcome(*reader, 0, SinkOptions{});
+  std::optional<SinkReport> known;
+  if (before.valid()) known = before.get();
+  const WhatIfOutcome outcome =
+      what_if_outcome(*reader, 0, SinkOptions{}, known ? &*known : nullptr);
   if (flags.json) {
     console.out << outcome_json(outcome).dump() << '\n';
   } else {
     console.out << outcome_text(outcome)
-                << fmt::format("\nnext: sinkscope sinks {}::run0_edit0\n",
-                               shell_word(*flags.output));
+                << fmt::format("\nnext: sinkscope sinks {}::{}\n", shell_word(*flags.output),
+                               reader->edits(baseline_run(reader->runs().front())).front());
   }
   return kExitDone;
 }

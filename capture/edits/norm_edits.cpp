@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "capture/edits/norm_edits.h"
 
+#include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "capture/model/forward.h"
 
@@ -39,14 +41,70 @@ at::Tensor without_dims(const at::Tensor& x, const at::Tensor& dims) {
   return x.index_fill(-1, dims, 0.0);
 }
 
-double distance(const std::vector<at::Tensor>& inputs, double alpha, double eps) {
-  double sum = 0;
-  for (const at::Tensor& given : inputs) {
-    const at::Tensor x = given.to(at::kDouble);
-    const at::Tensor normed = x * (x.square().mean(-1, /*keepdim=*/true) + eps).rsqrt();
-    sum += ((x * alpha).tanh() - normed).square().sum().item<double>();
+// What DyT is fitted to, a prompt a pair: rows x [n, D] of its inputs and x / rms(x); γ² [D].
+struct DytPairs {
+  std::vector<at::Tensor> x, normed;
+  at::Tensor weight;
+
+  DytPairs(const std::vector<at::Tensor>& inputs, const at::Tensor& gain, double eps,
+           std::int64_t most_rows, at::ScalarType type)
+      : weight(gain.to(type).square()) {
+    std::int64_t rows = 0;
+    for (const at::Tensor& given : inputs) rows += given.size(1);
+    const std::int64_t step = std::max<std::int64_t>(1, rows / most_rows);
+    for (const at::Tensor& given : inputs) {
+      x.push_back(given[0].slice(0, 0, std::nullopt, step).to(type));
+      normed.push_back(x.back() * (mean_square(x.back()) + eps).rsqrt().to(type));
+    }
   }
-  return sum;
+
+  // Σ γ² (tanh(αx) − x/rms)²
+  double distance(double alpha) const {
+    double sum = 0;
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      const at::Tensor gap = (x[i] * alpha).tanh_().sub_(normed[i]);
+      sum += gap.square_().mul_(weight).sum(at::kDouble).item<double>();
+    }
+    return sum;
+  }
+
+  // Newton's, with t = tanh(αx), s = dt/dα = (1 − t²) x, ds/dα = −2 t s x:
+  //   −Σ γ² (t − x/rms) s / Σ γ² (s² + (t − x/rms) ds/dα)
+  double step(double alpha) const {
+    double slope = 0, curvature = 0;
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      const at::Tensor t = (x[i] * alpha).tanh_(), gap = t - normed[i],
+                       s = (1 - t.square()).mul_(x[i]);
+      slope += (gap * s).mul_(weight).sum(at::kDouble).item<double>();
+      const at::Tensor bend = t.mul(s).mul_(x[i]).mul_(gap).mul_(-2);
+      curvature += s.square().add_(bend).mul_(weight).sum(at::kDouble).item<double>();
+    }
+    return curvature > 0 ? -slope / curvature : 0;
+  }
+};
+
+// Golden section on ln α: the distance has one minimum over the decades that matter.
+double search_alpha(const DytPairs& pairs, int n_steps) {
+  double low = std::log(1e-5), high = std::log(1e3);
+  const double ratio = (std::sqrt(5.0) - 1) / 2;
+  double a = high - ratio * (high - low), b = low + ratio * (high - low);
+  double at_a = pairs.distance(std::exp(a)), at_b = pairs.distance(std::exp(b));
+  for (int step = 0; step < n_steps; ++step) {
+    if (at_a <= at_b) {
+      high = b;
+      b = a;
+      at_b = at_a;
+      a = high - ratio * (high - low);
+      at_a = pairs.distance(std::exp(a));
+    } else {
+      low = a;
+      a = b;
+      at_a = at_b;
+      b = low + ratio * (high - low);
+      at_b = pairs.distance(std::exp(b));
+    }
+  }
+  return std::exp((low + high) / 2);
 }
 
 }  // namespace
@@ -77,35 +135,29 @@ at::Tensor replaced_norm(const NormReplacement& by, const at::Tensor& given, con
       y = rms_norm(x, gain, eps);
       y = gate_of(by, y) * y;
       break;
-    case With::preaffine:
-      y = rms_norm(by.pre_gain.defined() ? x * by.pre_gain : x, gain, eps);
+    case With::preaffine: {
+      at::Tensor seen = by.own_pre_gain.defined() ? x / by.own_pre_gain : x;
+      if (by.pre_gain.defined()) seen = seen * by.pre_gain;
+      y = rms_norm(seen, gain, eps);
       break;
+    }
   }
   return y.to(given.scalar_type());
 }
 
-double fit_dyt_alpha(const std::vector<at::Tensor>& inputs, double eps) {
-  // The distance has one minimum over the decades that matter; search on ln α.
-  double low = std::log(1e-5), high = std::log(1e3);
-  const double ratio = (std::sqrt(5.0) - 1) / 2;
-  double a = high - ratio * (high - low), b = low + ratio * (high - low);
-  double at_a = distance(inputs, std::exp(a), eps), at_b = distance(inputs, std::exp(b), eps);
-  for (int step = 0; step < 60; ++step) {
-    if (at_a <= at_b) {
-      high = b;
-      b = a;
-      at_b = at_a;
-      a = high - ratio * (high - low);
-      at_a = distance(inputs, std::exp(a), eps);
-    } else {
-      low = a;
-      a = b;
-      at_a = at_b;
-      b = low + ratio * (high - low);
-      at_b = distance(inputs, std::exp(b), eps);
-    }
+double fit_dyt_alpha(const std::vector<at::Tensor>& inputs, const at::Tensor& gain, double eps) {
+  constexpr std::int64_t kRowsToSearch = 64, kAll = std::int64_t{1} << 40;
+  const double found = search_alpha(DytPairs(inputs, gain, eps, kRowsToSearch, at::kFloat), 24);
+  const DytPairs pairs(inputs, gain, eps, kAll, at::kDouble);
+  double alpha = found;
+  for (int i = 0; i < 20; ++i) {
+    const double next = alpha + pairs.step(alpha);
+    if (!(next > found / 4 && next < found * 4)) break;  // rows left out of the search disagree
+    const bool has_converged = std::abs(next - alpha) <= 1e-9 * alpha;
+    alpha = next;
+    if (has_converged) return alpha;
   }
-  return std::exp((low + high) / 2);
+  return search_alpha(pairs, 40);
 }
 
 at::Tensor probed_input(const NormProbe& probe, const ProbeTarget& at_, const at::Tensor& x,

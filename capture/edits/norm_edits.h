@@ -17,15 +17,17 @@ struct NormReplacement {
   bool doubles_gate = true;       // 2σ (identity start) instead of the paper's σ
   at::Tensor gate_down, gate_up;  // [r, D], [D, r] or [1, r]; undefined: W_up = 0
   at::Tensor pre_gain;            // [D]; undefined = 1
+  at::Tensor own_pre_gain;        // [D] that x holds already and that goes; undefined = none
   double dyt_alpha = 0;           // fitted
 };
 
 // x [1, T, D] -> the replacement's output, in x's type.
 at::Tensor replaced_norm(const NormReplacement& by, const at::Tensor& x, const Norm& own);
 
-// The α that makes γ ⊙ tanh(αx) nearest to the norm's own output γ ⊙ x / rms(x) in least squares
-// over these inputs (γ left out of the distance), by golden section.
-double fit_dyt_alpha(const std::vector<at::Tensor>& inputs, double eps);
+// The α that makes γ ⊙ tanh(αx) nearest in least squares to the norm's own output γ ⊙ x / rms(x)
+// over these inputs: golden section on ln α over at most 64 of their rows, evenly spaced, then
+// Newton's steps over all of them.
+double fit_dyt_alpha(const std::vector<at::Tensor>& inputs, const at::Tensor& gain, double eps);
 
 // Rows of x [1, T, D] that are edited: mask [T] bool; dims [n] long.
 struct ProbeTarget {

@@ -110,8 +110,9 @@ void WhatIfParts::add_replacement(std::size_t i, const NormReplace& edit) {
     by.with = edit.with;
     by.doubles_gate = edit.start == "identity" && !file;
     const std::string prefix = norm_name(norm_role_name(role), layer);
-    if (file && edit.with == With::preaffine) {
-      by.pre_gain = file->read(prefix + ".pre_gain", {D});
+    if (edit.with == With::preaffine) {
+      if (file) by.pre_gain = file->read(prefix + ".pre_gain", {D});
+      if (spec.pre_affine) by.own_pre_gain = own_pre_gain(role, layer);
     } else if (file) {
       by.gate_down = file->read(prefix + ".gate_down", {-1, D});
       by.gate_up = file->read(prefix + ".gate_up",
@@ -126,6 +127,21 @@ void WhatIfParts::add_replacement(std::size_t i, const NormReplace& edit) {
   }
   add(Role::ln_final, kNoLayer);
   if (n_found == 0) refuse("norm.replace: its norms and layers name no norm of this model");
+}
+
+// What the norm's input was multiplied by before it came here; to be undone.
+at::Tensor WhatIfParts::own_pre_gain(Role norm, int layer) const {
+  const Role role = norm == Role::ln1   ? Role::ln1_pre
+                    : norm == Role::ln2 ? Role::ln2_pre
+                                        : Role::ln_final_pre;
+  at::Tensor gain = at::tensor(model.read_vector(role, layer), at::kFloat);
+  if (gain.eq(0).any().item<bool>())
+    throw Error(
+        ErrorKind::unsupported,
+        fmt::format("norm.replace: {}: the model's own PreAffine gain holds zeros, which no "
+                    "other gain can undo",
+                    norm_name(norm_role_name(norm), layer)));
+  return gain.to(device);
 }
 
 void WhatIfParts::add_attention() {

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "capture/checkpoint/model_files.h"
 #include "capture/edits/norm_edits.h"
 #include "capture/edits/places.h"
 #include "capture/model/interventions.h"
@@ -19,13 +20,17 @@ at::Tensor index_tensor(const std::vector<int>& members, at::Device device);
 // What the lanes of a what-if share.
 struct WhatIfParts {
   WhatIf what_if;
+  const ModelFiles& model;
   const ArchSpec& spec;
   at::Device device;
-  std::vector<std::vector<int>> token_ids;                    // a lane
-  std::map<std::pair<std::size_t, Place>, at::Tensor> means;  // (edit, place) -> [n dims]
-  std::map<std::pair<std::size_t, Place>, NormReplacement> replacements;
-  std::map<int, AttentionEdit> attention;  // by layer; masks and value scales are the lane's own
-  std::map<std::pair<std::size_t, int>, at::Tensor> gates;  // (edit, layer) -> weights or factors
+  std::vector<std::vector<int>> token_ids = {};                    // a lane
+  std::vector<std::vector<int>> calibration_ids = {};              // a calibration prompt
+  std::map<std::pair<std::size_t, Place>, at::Tensor> means = {};  // (edit, place) -> [n dims]
+  std::map<std::pair<std::size_t, Place>, NormReplacement> replacements = {};
+  std::map<int, AttentionEdit> attention =
+      {};  // by layer; masks and value scales are the lane's own
+  std::map<std::pair<std::size_t, int>, at::Tensor> gates =
+      {};  // (edit, layer) -> weights or factors
 
   at::Tensor mask(const TokenSet& tokens, const std::vector<int>& ids) const {
     at::Tensor mask = at::zeros({static_cast<std::int64_t>(ids.size())}, at::kBool);
@@ -50,6 +55,7 @@ struct WhatIfParts {
   template <class E>
   bool takes_effect(const E& edit) const;
   void add_replacement(std::size_t i, const NormReplace& edit);
+  at::Tensor own_pre_gain(Role norm, int layer) const;
   void add_attention();
   void add_gate(std::size_t i, const AttentionGate& edit);
 };

@@ -30,12 +30,16 @@ class WhatIfPass {
 
   // One prompt; its ids say which positions are edited.
   std::unique_ptr<Interventions> lane(const std::vector<int>& token_ids);
-  // To be called once all lanes are there: an edit whose positions are in no run is an error.
+  // Means of residual.set are over these prompts instead of the lanes'.
+  void calibrate_with(std::vector<std::vector<int>> token_ids);
+  // To be called once all lanes are there: an edit whose positions are in no run is an error, and
+  // so is a mean over positions that no calibration prompt has.
   void check_tokens() const;
 
   // The inputs of a norm in all lanes, in the order in which the lanes were made; each [1, T, D].
   void prepare_norm(Role role, int layer, const std::vector<at::Tensor>& inputs, const Norm& norm);
-  // The same for a residual state, before it is edited.
+  // The same for a residual state, before it is edited; of the calibration prompts where there are
+  // some.
   void prepare_residual(Site site, int layer, const std::vector<at::Tensor>& states);
 
  private:

@@ -20,4 +20,8 @@ void silu_times(const float* gate, const float* up, std::int64_t n, float* y) {
   SINKSCOPE_BY_ISA(silu_times, gate, up, n, y);
 }
 
+double mean_gap(const float* z, const float* other, std::int64_t n, double lse) {
+  SINKSCOPE_BY_ISA(mean_gap, z, other, n, lse);
+}
+
 }  // namespace sinkscope

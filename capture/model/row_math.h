@@ -23,4 +23,8 @@ void rotate_heads(const float* x, std::int64_t x_stride, int n_heads, int width,
 // y = silu(gate) · up = gate / (1 + e^−gate) · up, n values.
 void silu_times(const float* gate, const float* up, std::int64_t n, float* y);
 
+// Σ e^(z − lse) (z − other) over n values, lse = ln Σ e^z: by how much other logits fall short on
+// average under the softmax of z. Equal values give 0.
+double mean_gap(const float* z, const float* other, std::int64_t n, double lse);
+
 }  // namespace sinkscope

@@ -79,4 +79,26 @@ void silu_times(const float* gate, const float* up, std::int64_t n, float* y) {
   for (int l = 0; l < left; ++l) y[i + l] = part[l] * up[i + l];
 }
 
+double mean_gap(const float* z, const float* other, std::int64_t n, double lse) {
+  const auto shift = static_cast<float>(lse);
+  double total = 0;
+  for (std::int64_t run = 0; run < n; run += kRun) {
+    const std::int64_t end = std::min<std::int64_t>(n, run + kRun);
+    F16 lanes{};
+    std::int64_t i = run;
+    for (; i + kLanes <= end; i += kLanes) {
+      const F16 value = load(z + i);
+      lanes += exp_nonpositive(value - shift) * (value - load(other + i));
+    }
+    if (i < end) {
+      const int left = static_cast<int>(end - i);
+      const F16 value = load_part(z + i, left, shift);
+      const F16 gap = value - load_part(other + i, left, shift);
+      lanes += exp_nonpositive(value - shift) * gap;
+    }
+    total += sum(lanes);
+  }
+  return total;
+}
+
 }  // namespace sinkscope::SINKSCOPE_ISA

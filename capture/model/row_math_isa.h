@@ -11,6 +11,7 @@
   void rotate_heads(const float* x, std::int64_t x_stride, int n_heads, int width,               \
                     const float* cos, const float* sin, int n, float* y, std::int64_t y_stride); \
   void silu_times(const float* gate, const float* up, std::int64_t n, float* y);                 \
+  double mean_gap(const float* z, const float* other, std::int64_t n, double lse);               \
   }
 
 SINKSCOPE_DECLARE_ROW_MATH(isa_base)

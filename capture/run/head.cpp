@@ -11,6 +11,7 @@
 
 #include "capture/model/attention_rows.h"
 #include "capture/model/linear.h"
+#include "capture/model/row_math.h"
 #include "capture/model/weights.h"
 #include "capture/record/background.h"
 
@@ -30,6 +31,7 @@ struct TokenState {
   float target = 0;
   // Of a twin: the baseline's ln Σ exp so far, and Σ p_baseline (z_baseline − z) under it.
   double baseline_lse = -std::numeric_limits<double>::infinity(), mean_gap = 0;
+  double tile_lse = 0;          // ln Σ exp over the rows that were folded last
   std::vector<Candidate> best;  // sorted: larger first, lower id first among equals
 };
 
@@ -67,7 +69,8 @@ void fold(const at::Tensor& logits, const HeadRun& run, std::vector<TokenState>&
       const float* row = values + r * n;
       const auto t = static_cast<std::size_t>(first_token + r);
       TokenState& state = states[t];
-      state.lse = log_add(state.lse, log_sum_exp(row, n));
+      state.tile_lse = log_sum_exp(row, n);
+      state.lse = log_add(state.lse, state.tile_lse);
       take_best(state, row, n, first_id, static_cast<std::size_t>(top_k));
       if (t + 1 < run.token_ids.size()) {
         const int target = run.token_ids[t + 1] - first_id;
@@ -77,28 +80,25 @@ void fold(const at::Tensor& logits, const HeadRun& run, std::vector<TokenState>&
   });
 }
 
-// KL(baseline ‖ twin) = Σ p (z_b − z_e) − lse_b + lse_e, where the sum comes tile by tile.
-void fold_gap(const at::Tensor& baseline, const at::Tensor& twin, std::vector<TokenState>& states,
+// KL(baseline ‖ twin) = Σ p (z_b − z_e) − lse_b + lse_e, where the sum comes tile by tile; the
+// baseline's tile is the one that `baselines` were folded last.
+void fold_gap(const at::Tensor& baseline, const at::Tensor& twin,
+              const std::vector<TokenState>& baselines, std::vector<TokenState>& states,
               std::int64_t first_token) {
   const std::int64_t n = baseline.size(0), width = baseline.size(1);
-  at::Tensor lse = at::empty({n, 1}, at::kDouble);
-  double* tile_lse = lse.data_ptr<double>();
   at::parallel_for(0, n, 8, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t r = begin; r < end; ++r)
-      tile_lse[r] = log_sum_exp(baseline.const_data_ptr<float>() + r * width, width);
+    for (std::int64_t r = begin; r < end; ++r) {
+      const auto t = static_cast<std::size_t>(first_token + r);
+      const double tile_lse = baselines[t].tile_lse;
+      const double gap = mean_gap(baseline.const_data_ptr<float>() + r * width,
+                                  twin.const_data_ptr<float>() + r * width, width, tile_lse);
+      // As the baseline's own sum grew, to the bit: equal logits give a KL of 0.
+      TokenState& s = states[t];
+      const double both = log_add(s.baseline_lse, tile_lse);
+      s.mean_gap = s.mean_gap * std::exp(s.baseline_lse - both) + gap * std::exp(tile_lse - both);
+      s.baseline_lse = both;
+    }
   });
-  const at::Tensor gap = (baseline - lse.to(at::kFloat))
-                             .exp_()
-                             .mul_(baseline - twin)
-                             .sum(-1, /*keepdim=*/false, at::kDouble);
-  for (std::int64_t r = 0; r < n; ++r) {
-    // As the baseline's own sum grew, to the bit: equal logits give a KL of 0.
-    TokenState& s = states[static_cast<std::size_t>(first_token + r)];
-    const double both = log_add(s.baseline_lse, tile_lse[r]);
-    s.mean_gap = s.mean_gap * std::exp(s.baseline_lse - both) +
-                 gap.const_data_ptr<double>()[r] * std::exp(tile_lse[r] - both);
-    s.baseline_lse = both;
-  }
 }
 
 void finish(HeadRun& run, const std::vector<TokenState>& states, int top_k) {
@@ -166,8 +166,9 @@ bool run_head(HeadRows& head_rows, std::vector<HeadRun>& runs, const HeadOptions
     const auto tile = [&](std::size_t r, std::int64_t t, std::int64_t n) {
       const at::Tensor logits =
           head_rows.finished(linear_layer(runs[r].normed.narrow(0, t, n), rows));
-      fold(logits, runs[r], states[r], t, static_cast<int>(begin), options.top_k);
-      if (options.logits_full && queue != nullptr)
+      const bool is_recorded = runs[r].run != kUnrecorded;
+      fold(logits, runs[r], states[r], t, static_cast<int>(begin), is_recorded ? options.top_k : 0);
+      if (options.logits_full && is_recorded && queue != nullptr)
         queue->push(logits.numel() * 4, [=, file_run = runs[r].run](CaptureWriter& writer) {
           writer.write(file_run, "logits/full", {t, begin}, {logits.size(0), logits.size(1)},
                        logits.const_data_ptr<float>());
@@ -183,11 +184,12 @@ bool run_head(HeadRows& head_rows, std::vector<HeadRun>& runs, const HeadOptions
         const at::Tensor logits = tile(r, t, n);
         for (std::size_t twin = 0; twin < runs.size(); ++twin)
           if (runs[twin].baseline == static_cast<int>(r))
-            fold_gap(logits, tile(twin, t, n), states[twin], t);
+            fold_gap(logits, tile(twin, t, n), states[r], states[twin], t);
       }
     }
   }
-  for (std::size_t r = 0; r < runs.size(); ++r) finish(runs[r], states[r], options.top_k);
+  for (std::size_t r = 0; r < runs.size(); ++r)
+    finish(runs[r], states[r], runs[r].run == kUnrecorded ? 0 : options.top_k);
   return true;
 }
 

@@ -15,8 +15,9 @@
 namespace sinkscope {
 
 // One run at the head: the final norm's output, where it goes in the file, and what comes out.
+inline constexpr int kUnrecorded = -1;
 struct HeadRun {
-  int run = 0;
+  int run = 0;                        // in the file; kUnrecorded: only compared with
   at::Tensor normed;                  // [T, D] on the device
   std::vector<int> token_ids;         // [T]
   int baseline = -1;                  // index of the run that this one is an edit of; −1 = none

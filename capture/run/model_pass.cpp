@@ -74,8 +74,11 @@ void ModelPass::prepare_norm(const std::vector<Lane>& lanes, Role role, int laye
 
 void ModelPass::residual_states(std::vector<Lane>& lanes, Site site, const LayerWeights& w,
                                 int layer) {
+  std::vector<at::Tensor> calibration;
+  for (const Lane& lane : lanes)
+    if (lane.is_calibration) calibration.push_back(lane.stream);
   for_what_ifs(lanes, [&](WhatIfPass& what_if, const std::vector<at::Tensor>& streams) {
-    what_if.prepare_residual(site, layer, streams);
+    what_if.prepare_residual(site, layer, calibration.empty() ? streams : calibration);
   });
   for (Lane& lane : lanes) lane.stream = residual_state(block(lane, w, layer), site, lane.stream);
 }

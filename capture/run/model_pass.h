@@ -22,6 +22,7 @@ struct Lane {
   const std::vector<int>* token_ids = nullptr;
   std::unique_ptr<TapListener> listener;
   WhatIfPass* what_if = nullptr;         // null: as it is
+  bool is_calibration = false;           // as it is, and where means of residual.set come from
   std::unique_ptr<Interventions> edits;  // never null
   at::Tensor stream;                  // [1, T, D]; between layers a lane is this and nothing else
   at::Tensor block_input;             // of a block whose halves are parallel, while it runs

@@ -38,6 +38,25 @@ std::vector<std::pair<int, int>> resumed_groups(const CaptureRequest& request, i
   return groups;
 }
 
+bool is_run_again(const CaptureRequest& request, std::size_t run) {
+  return !request.runs[run].baseline_file.empty() &&
+         (run >= request.baseline_final_norms.size() || request.baseline_final_norms[run].empty());
+}
+
+void require_one_group(const CaptureRequest& request, int d_model) {
+  std::int64_t bytes = 0;
+  std::size_t n = request.runs.size();
+  for (std::size_t r = 0; r < request.runs.size(); ++r) {
+    const std::int64_t state = state_bytes(request.runs[r].seq_len(), d_model);
+    bytes += is_run_again(request, r) ? 2 * state : state;
+  }
+  for (const RunInput& prompt : request.calibration) {
+    bytes += state_bytes(prompt.seq_len(), d_model);
+    ++n;
+  }
+  if (n > 1 && bytes > request.activation_budget) refuse_groups(request.activation_budget);
+}
+
 void refuse_groups(std::int64_t activation_budget) {
   throw Error(ErrorKind::invalid_argument,
               fmt::format("all prompts of a what-if run together, and their states exceed "

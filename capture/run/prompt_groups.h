@@ -21,7 +21,12 @@ std::vector<std::pair<int, int>> prompt_groups(const CaptureRequest& request, in
 std::vector<std::pair<int, int>> resumed_groups(const CaptureRequest& request, int d_model,
                                                 const RecordingState& state);
 
-// Prompts under what-ifs advance together, so all of them have to fit.
+// Whether the baseline of this run, a twin of another capture, has to be run again.
+bool is_run_again(const CaptureRequest& request, std::size_t run);
+
+// Prompts under what-ifs advance together, and with them whatever runs beside them, so all have to
+// fit the budget. Throws Error{invalid_argument}.
+void require_one_group(const CaptureRequest& request, int d_model);
 [[noreturn]] void refuse_groups(std::int64_t activation_budget);
 
 at::ScalarType scalar_type(RunDtype dtype);

@@ -18,10 +18,11 @@ namespace {
 constexpr int kMaxIndex = 1 << 20;
 
 [[noreturn]] void refuse(const std::string& what, const std::string& text) {
-  throw Error(ErrorKind::invalid_argument,
-              fmt::format("{}: expected \"all\", a list of indices or ranges like \"0-3,7\", "
-                          "found '{}'",
-                          what, text));
+  throw Error(
+      ErrorKind::invalid_argument,
+      fmt::format("{}: expected \"all\", or indices and ranges like \"0-3,7\", each at most "
+                  "{}, found '{}'",
+                  what, kMaxIndex, text));
 }
 
 // The number in front of `text`, which is cut off; −1 when there is none.

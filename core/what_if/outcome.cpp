@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "core/error.h"
+#include "core/what_if/baseline.h"
 
 namespace sinkscope {
 namespace {
@@ -14,7 +15,10 @@ namespace {
 // Runs of the capture with a twin of this number, and the twins.
 Compared<std::vector<std::string>> twins(const CaptureReader& reader, int edit) {
   Compared<std::vector<std::string>> names;
-  for (const std::string& run : reader.runs()) {
+  std::vector<std::string> runs;  // twins of a baseline elsewhere stand for their runs
+  for (const std::string& run : reader.runs())
+    if (runs.empty() || runs.back() != baseline_run(run)) runs.push_back(baseline_run(run));
+  for (const std::string& run : runs) {
     const std::vector<std::string> edits = reader.edits(run);
     if (edit >= static_cast<int>(edits.size())) continue;
     names.baseline.push_back(run);
@@ -77,23 +81,56 @@ std::vector<std::pair<std::string, double>> scalars(const SinkReport& report) {
 
 }  // namespace
 
-WhatIfOutcome what_if_outcome(const CaptureReader& reader, int edit, const SinkOptions& options) {
+std::vector<Touched> touched_by(const WhatIf& what_if,
+                                const std::vector<std::vector<int>>& token_ids) {
+  std::vector<Touched> all;
+  for (const Edit& edit : what_if) {
+    Touched touched;
+    touched.edit = name_of(edit);
+    std::visit(
+        [&](const auto& e) {
+          if constexpr (requires { e.tokens; })
+            for (const auto& ids : token_ids) touched.tokens.push_back(e.tokens.of(ids));
+          if constexpr (requires { e.dims; }) touched.dims = e.dims;
+          if constexpr (std::is_same_v<std::decay_t<decltype(e)>, ResidualClip>)
+            touched.dims = IndexSet();
+          if constexpr (requires { e.layers; }) touched.layers = e.layers;
+          if constexpr (requires { e.heads; }) touched.heads = e.heads;
+          if constexpr (requires { e.keys; }) touched.keys = e.keys;
+          if constexpr (requires { e.sites; }) touched.places = e.sites;
+          if constexpr (requires { e.norms; }) touched.places = e.norms;
+        },
+        edit);
+    all.push_back(std::move(touched));
+  }
+  return all;
+}
+
+WhatIfOutcome what_if_outcome(const CaptureReader& reader, int edit, const SinkOptions& options,
+                              const SinkReport* baseline) {
   const auto names = twins(reader, edit);
+  const std::unique_ptr<CaptureReader> elsewhere = open_baseline(reader);
+  const CaptureReader& before_reader = elsewhere ? *elsewhere : reader;
   WhatIfOutcome outcome;
-  outcome.model = reader.model(names.baseline.front()).name;
+  outcome.model = reader.model(names.edited.front()).name;
+  if (elsewhere) outcome.baseline_file = elsewhere->path();
   outcome.n_runs = static_cast<int>(names.baseline.size());
   outcome.what_if = parse_what_if(reader.input(names.edited.front()).what_if);
   outcome.has_bos = true;
+  std::vector<std::vector<int>> token_ids;
   for (const std::string& run : names.baseline) {
-    const RunInput input = reader.input(run);
+    const RunInput input = before_reader.input(run);
     outcome.n_tokens += input.seq_len();
+    token_ids.push_back(input.token_ids);
     outcome.has_bos =
         outcome.has_bos && !input.bos_positions.empty() && input.bos_positions.front() == 0;
   }
-  outcome.loss = {mean_loss(reader, names.baseline), mean_loss(reader, names.edited)};
+  outcome.touched = touched_by(outcome.what_if, token_ids);
+  outcome.loss = {mean_loss(before_reader, names.baseline), mean_loss(reader, names.edited)};
   read_kl(reader, names.edited, outcome);
-  const SinkReport before = sink_report(reader, names.baseline, options),
-                   after = sink_report(reader, names.edited, options);
+  const SinkReport before =
+      baseline != nullptr ? *baseline : sink_report(before_reader, names.baseline, options);
+  const SinkReport after = sink_report(reader, names.edited, options);
   const auto old_values = scalars(before), new_values = scalars(after);
   for (std::size_t i = 0; i < old_values.size() && i < new_values.size(); ++i)
     if (old_values[i].first == new_values[i].first)

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -18,10 +19,22 @@ struct Compared {
   T edited{};
 };
 
+// Where one edit of a what-if was made; what an edit does not choose is empty.
+struct Touched {
+  std::string edit;                      // "residual.set"
+  std::vector<std::vector<int>> tokens;  // of each run, ascending; empty = not by token
+  std::optional<IndexSet> dims, layers, heads, keys;
+  NameList places;  // sites or norms as the edit names them; empty = all it has
+};
+std::vector<Touched> touched_by(const WhatIf& what_if,
+                                const std::vector<std::vector<int>>& token_ids);
+
 // What an edit did: read from a capture that holds runs and their twins.
 struct WhatIfOutcome {
   std::string model;
+  std::string baseline_file;  // where the baselines are, if in another capture
   WhatIf what_if;
+  std::vector<Touched> touched;  // by each edit
   int n_runs = 0;
   std::int64_t n_tokens = 0;  // over all runs
   bool has_bos = false;       // every prompt begins with a BOS token
@@ -34,9 +47,11 @@ struct WhatIfOutcome {
       peaks;  // [S] of the first run: where the outlier is, before and after
 };
 
-// `edit`: the how-manieth twin of every run. Runs without one are left out. Throws
-// Error{not_found} when no run has one.
-WhatIfOutcome what_if_outcome(const CaptureReader& reader, int edit, const SinkOptions& options);
+// `edit`: the how-manieth twin of every run. Runs without one are left out. Baselines in another
+// capture are read there. Throws Error{not_found} when no run has one, and what open_baseline does.
+// `baseline`: the sink report of the baselines, all of them, where somebody has it already.
+WhatIfOutcome what_if_outcome(const CaptureReader& reader, int edit, const SinkOptions& options,
+                              const SinkReport* baseline = nullptr);
 
 // Schema "sinkscope.whatif/1".
 nlohmann::ordered_json outcome_json(const WhatIfOutcome& outcome);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -36,6 +37,44 @@ nlohmann::ordered_json peaks_json(const WhatIfOutcome& outcome, const std::vecto
   return list;
 }
 
+nlohmann::ordered_json set_json(const IndexSet& set) {
+  return set.is_all() ? nlohmann::ordered_json("all") : nlohmann::ordered_json(set.members());
+}
+
+nlohmann::ordered_json touched_json(const Touched& touched) {
+  nlohmann::ordered_json json = {{"edit", touched.edit}};
+  if (!touched.tokens.empty()) json["tokens"] = touched.tokens;
+  if (touched.dims) json["dims"] = set_json(*touched.dims);
+  if (touched.layers) json["layers"] = set_json(*touched.layers);
+  if (touched.heads) json["heads"] = set_json(*touched.heads);
+  if (touched.keys) json["keys"] = set_json(*touched.keys);
+  if (!touched.places.empty()) json["places"] = touched.places;
+  return json;
+}
+
+// "residual.set: 1 token (0), dims 507, layers all".
+std::string touched_text(const Touched& touched) {
+  std::vector<std::string> parts;
+  if (!touched.tokens.empty()) {
+    std::size_t n = 0;
+    for (const auto& of_run : touched.tokens) n += of_run.size();
+    const IndexSet first(touched.tokens.front());
+    const std::string where = first.text();
+    parts.push_back(fmt::format("{} token{} ({}{})", n, n == 1 ? "" : "s",
+                                where.substr(0, 40) + (where.size() > 40 ? "…" : ""),
+                                touched.tokens.size() > 1 ? " of the first run" : ""));
+  }
+  const auto add = [&](const char* what, const std::optional<IndexSet>& set) {
+    if (set) parts.push_back(fmt::format("{} {}", what, set->text()));
+  };
+  add("dims", touched.dims);
+  add("layers", touched.layers);
+  add("heads", touched.heads);
+  add("keys", touched.keys);
+  if (!touched.places.empty()) parts.push_back(fmt::format("{}", fmt::join(touched.places, " ")));
+  return fmt::format("{}: {}", touched.edit, fmt::join(parts, ", "));
+}
+
 nlohmann::ordered_json both(const Compared<double>& values, JsonNumbers& numbers) {
   return {{"baseline", numbers.number(values.baseline)}, {"edited", numbers.number(values.edited)}};
 }
@@ -56,6 +95,10 @@ nlohmann::ordered_json outcome_json(const WhatIfOutcome& o) {
          "KL(baseline || edited) of the next token's distribution in nats over positions 0 to "
          "T-2"},
         {"bos", o.has_bos ? "every prompt begins with BOS" : "prompts without BOS"},
+        {"dyt",
+         "alpha of gamma tanh(alpha x) fitted by least squares to the norm's own inputs and "
+         "outputs "
+         "(Newton), gamma = the gain, beta = 0"},
         {"metrics",
          "means over the runs; .largest: the largest over sites, layers or tensors of a run"}}},
       {"model", o.model},
@@ -75,6 +118,9 @@ nlohmann::ordered_json outcome_json(const WhatIfOutcome& o) {
        {{"baseline", peaks_json(o, o.peaks.baseline, numbers)},
         {"edited", peaks_json(o, o.peaks.edited, numbers)}}}};
   for (const Edit& edit : o.what_if) json["edits"].push_back(edit_json(edit));
+  json["touched"] = nlohmann::ordered_json::array();
+  for (const Touched& touched : o.touched) json["touched"].push_back(touched_json(touched));
+  if (!o.baseline_file.empty()) json["baseline_file"] = o.baseline_file;
   for (const auto& [name, values] : o.metrics) json["metrics"][name] = both(values, numbers);
   json["non_finite_values"] = numbers.n_non_finite();
   return json;
@@ -84,7 +130,10 @@ std::string outcome_text(const WhatIfOutcome& o) {
   std::string text = fmt::format(
       "{}, {} run{} of {} tokens together, {}; the model is not retrained\n", o.model, o.n_runs,
       o.n_runs == 1 ? "" : "s", o.n_tokens, o.has_bos ? "each with BOS" : "without BOS");
+  if (!o.baseline_file.empty()) text += fmt::format("baseline: {}\n", o.baseline_file);
   for (const Edit& edit : o.what_if) text += fmt::format("  {}\n", edit_json(edit).dump());
+  for (const Touched& touched : o.touched)
+    text += fmt::format("touched by {}\n", touched_text(touched));
   text += fmt::format(
       "\n  {:<12} {:>12} {:>12} {:>12}\n  {:<12} {:>12.4f} {:>12.4f} {:>+12.4f}   nats a token, "
       "positions 1 to T-1\n  {:<12} {:>12.4g} {:>12.4g} {:>12}\n"

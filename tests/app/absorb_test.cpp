@@ -111,8 +111,7 @@ TEST(AbsorbVerb, KeepsTheFunctionAndShrinksTheStream) {
 
 class AbsorbGguf : public ::testing::TestWithParam<std::string> {};
 
-// The folder cuts text as the GGUF file does and places tokens as it does: divisors of the rotary
-// frequencies (llama_gguf) come along.
+// The folder cuts text as the GGUF file does and places tokens as it does.
 TEST_P(AbsorbGguf, KeepsTokenizerAndRotaryPositions) {
   SINKSCOPE_REQUIRE_SHARED(gguf, "oracles/" + GetParam() + "/model.gguf");
   const std::string folder = test::scratch_folder(), out = folder + "/absorbed";
@@ -137,7 +136,7 @@ TEST_P(AbsorbGguf, KeepsTokenizerAndRotaryPositions) {
   EXPECT_NEAR(loss(out, "after.h5"), loss(gguf, "before.h5"), 1e-6);
 }
 
-INSTANTIATE_TEST_SUITE_P(Oracles, AbsorbGguf, ::testing::Values("llama_gguf", "qwen2_gguf"),
+INSTANTIATE_TEST_SUITE_P(Oracles, AbsorbGguf, ::testing::Values("qwen2_gguf"),
                          [](const auto& test) { return test.param; });
 
 TEST(AbsorbVerb, AFailedSelfCheckKeepsNothing) {

@@ -6,6 +6,9 @@
 #include <nlohmann/json.hpp>
 
 #include "app/cli/run_cli.h"
+#include "core/capture_reader.h"
+#include "core/error.h"
+#include "core/what_if/outcome.h"
 #include "tests/app/cli_run.h"
 #include "tests/support/shared_files.h"
 
@@ -69,6 +72,134 @@ TEST(WhatIfVerb, WithoutAnEffectTheNumbersAreTheBaselines) {
   EXPECT_EQ(json["kl"]["max"], 0);
   for (const auto& [name, values] : json["metrics"].items())
     EXPECT_EQ(values["baseline"], values["edited"]) << name;
+}
+
+nlohmann::json json_of(const CliRun& run) {
+  EXPECT_EQ(run.code, 0) << run.err;
+  return nlohmann::json::parse(run.out, nullptr, false);
+}
+
+const std::string kTokens = "0,5,9,3,7,2,8,4,6,1";
+const std::string kClip = R"({"edit":"residual.clip","limit":50})";
+
+// What a what-if prints and holds is the same whether its baseline runs with it or was recorded.
+TEST(WhatIfVerb, BaselineOfAnotherCaptureGivesTheSameNumbers) {
+  const std::string folder = test::scratch_folder();
+  const auto joint = json_of(cli({"whatif", kPlanted, "--tokens", kTokens, "--edit", kClip, "-o",
+                                  folder + "/joint.h5", "--json"}));
+  for (const char* level : {"stream", "stats"}) {
+    const std::string run = folder + "/" + level + ".h5", out = folder + "/of_" + level + ".h5";
+    ASSERT_EQ(cli({"capture", kPlanted, "--tokens", kTokens, "--record", level, "-o", run}).code,
+              0);
+    auto alone =
+        json_of(cli({"whatif", kPlanted, "--edit", kClip, "--baseline", run, "-o", out, "--json"}));
+    EXPECT_EQ(alone["baseline_file"], run);
+    alone.erase("baseline_file");
+    for (const char* key : {"loss", "kl", "tokens", "runs", "edits", "max_abs"})
+      EXPECT_EQ(alone[key], joint[key]) << level << ' ' << key;
+    if (std::string(level) == "stream") {
+      EXPECT_EQ(alone, joint);
+    }
+    const auto sinks = json_of(cli({"sinks", out, "--json"}));
+    EXPECT_EQ(sinks["runs"][0]["name"], "run0_edit0");
+    // The same prompt beside it is no contradiction.
+    EXPECT_EQ(cli({"whatif", kPlanted, "--tokens", kTokens, "--edit", kClip, "--baseline", run,
+                   "-o", out, "--force"})
+                  .code,
+              0);
+  }
+  const std::string help = cli({"whatif", "--help"}).out;
+  EXPECT_THAT(help, HasSubstr("baseline_file"));
+}
+
+TEST(WhatIfVerb, BaselineOfAnotherModelOrOtherTokensIsNamed) {
+  const std::string folder = test::scratch_folder(), run = folder + "/run.h5",
+                    other = folder + "/other", out = folder + "/x.h5";
+  ASSERT_EQ(cli({"capture", kPlanted, "--tokens", kTokens, "-o", run}).code, 0);
+  ASSERT_EQ(cli({"absorb", kPlanted, "--tokens", "1,2,3", "--dims", "37", "-o", other}).code, 0);
+  const auto refused = [&](const std::vector<std::string>& args) {
+    std::vector<std::string> all = {"whatif"};
+    all.insert(all.end(), args.begin(), args.end());
+    for (const std::string& more : {std::string("--edit"), kClip, std::string("-o"), out})
+      all.push_back(more);
+    const CliRun result = cli(all);
+    EXPECT_EQ(result.code, kExitUsage) << result.out;
+    EXPECT_FALSE(std::filesystem::exists(out));
+    return result.err;
+  };
+  EXPECT_THAT(refused({other, "--baseline", run}), HasSubstr("fingerprint"));
+  EXPECT_THAT(refused({kPlanted, "--baseline", run, "--tokens", "0,5,9"}),
+              HasSubstr("input_sha256"));
+  EXPECT_THAT(refused({kPlanted, "--baseline", run, "--dtype", "bfloat16"}), HasSubstr("dtype"));
+  EXPECT_THAT(refused({kPlanted, "--baseline", run, "--calibration", run}),
+              HasSubstr("--calibration"));
+  // An edited capture is no baseline, and nothing is written over the baseline itself.
+  ASSERT_EQ(
+      cli({"whatif", kPlanted, "--edit", kClip, "--baseline", run, "-o", folder + "/e.h5"}).code,
+      0);
+  EXPECT_THAT(refused({kPlanted, "--baseline", folder + "/e.h5"}), HasSubstr("edited"));
+  const CliRun itself =
+      cli({"whatif", kPlanted, "--edit", kClip, "--baseline", run, "-o", run, "--force"});
+  EXPECT_EQ(itself.code, kExitUsage);
+  EXPECT_THAT(itself.err, HasSubstr("is the baseline"));
+}
+
+// The path to the baseline is relative: both files move together.
+TEST(WhatIfVerb, TheBaselineIsFoundBesideTheResult) {
+  const std::string folder = test::scratch_folder();
+  std::filesystem::create_directory(folder + "/a");
+  ASSERT_EQ(cli({"capture", kPlanted, "--tokens", kTokens, "-o", folder + "/a/run.h5"}).code, 0);
+  ASSERT_EQ(cli({"whatif", kPlanted, "--edit", kClip, "--baseline", folder + "/a/run.h5", "-o",
+                 folder + "/a/edited.h5"})
+                .code,
+            0);
+  std::filesystem::rename(folder + "/a", folder + "/b");
+  const auto edited = CaptureReader::open(folder + "/b/edited.h5");
+  EXPECT_GT(what_if_outcome(*edited, 0, SinkOptions{}).kl_mean, 0);
+  std::filesystem::remove(folder + "/b/run.h5");
+  EXPECT_THROW(what_if_outcome(*edited, 0, SinkOptions{}), Error);
+}
+
+// FC-57: zero, a calibrated mean, a clip and keep-only, any sites, tokens and dimensions, several
+// at once; what was touched is listed.
+TEST(FieldCases, FC57_InterventionsTakeAnySitesTokensAndDimensions) {
+  const std::string folder = test::scratch_folder(), out = folder + "/x.h5";
+  const std::string calibration = test::write_file(
+      folder, "calibration.jsonl", "{\"tokens\":[9,5,9,3]}\n{\"tokens\":[8,2,2]}\n");
+  const std::string edits = R"([{"edit":"residual.set","value":"mean","dims":[37],"tokens":"first"},
+      {"edit":"residual.set","value":0,"dims":"0-10,12-63","tokens":[3],"layers":[1],
+       "sites":["hook_resid_mid"]},
+      {"edit":"residual.clip","limit":50,"tokens":"rest"}])";
+  const auto json = json_of(cli({"whatif", kPlanted, "--tokens", kTokens, "--edit", edits,
+                                 "--calibration", calibration, "-o", out, "--json"}));
+  ASSERT_EQ(json["touched"].size(), 3u);
+  EXPECT_EQ(json["touched"][0]["tokens"], nlohmann::json({{0}}));
+  EXPECT_EQ(json["touched"][0]["dims"], nlohmann::json({37}));
+  EXPECT_EQ(json["touched"][1]["tokens"], nlohmann::json({{3}}));
+  EXPECT_EQ(json["touched"][1]["layers"], nlohmann::json({1}));
+  EXPECT_EQ(json["touched"][2]["tokens"][0].size(), 9u);
+  EXPECT_EQ(json["touched"][2]["dims"], "all");
+  const auto reader = CaptureReader::open(out);
+  EXPECT_EQ(reader->text_attribute("run0_edit0", "", "calibration_sha256"),
+            input_sha256({9, 5, 9, 3, 8, 2, 2}));
+}
+
+// FC-55: a swap in a model that was not trained for it is never passed off as evidence.
+TEST(FieldCases, FC55_ASwapSaysNotRetrainedAndShowsTheKlToTheOriginal) {
+  const std::string folder = test::scratch_folder();
+  const std::vector<std::string> command = {
+      "whatif", kPlanted, "--tokens",
+      kTokens,  "--edit", R"({"edit":"norm.replace","with":"dyt","norms":["ln2"]})",
+      "-o"};
+  auto text = command, json = command;
+  text.push_back(folder + "/a.h5");
+  json.insert(json.end(), {folder + "/b.h5", "--json"});
+  const CliRun said = cli(text);
+  EXPECT_THAT(said.out, HasSubstr("not retrained"));
+  EXPECT_THAT(said.out, HasSubstr("KL"));
+  const auto values = json_of(cli(json));
+  EXPECT_EQ(values["not_retrained"], true);
+  EXPECT_THAT(values["conventions"]["dyt"].dump(), HasSubstr("least squares"));
 }
 
 TEST(ProbeVerb, FindsThePlantedDimensionAndMeasuresEveryReader) {

@@ -8,6 +8,7 @@
 
 #include "core/capture_schema.h"
 #include "core/error.h"
+#include "core/sha256.h"
 #include "tests/support/sample_capture.h"
 
 namespace sinkscope {
@@ -50,6 +51,42 @@ TEST(CaptureLayout, MapChunksAreDoubledUntilALayerHas16000) {
   EXPECT_EQ(pattern_chunk_side(8192, 16), 512);     // 32² · 16 = 16,384 → 16² · 16
   EXPECT_EQ(pattern_chunk_side(32768, 32), 2048);   // 128², 64², 32² · 32 are too many
   EXPECT_EQ(pattern_chunk_side(100, 20'000), 100);  // one chunk a map is the least
+}
+
+// FIPS 180-2's own example, and ids as the bytes that they are hashed as.
+TEST(InputSha256, HashesIdsAsLittleEndianIntegers) {
+  Sha256 abc;
+  abc.add("abc", 3);
+  EXPECT_EQ(abc.hex(), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+  Sha256 bytes;
+  const unsigned char raw[] = {1, 0, 0, 0, 0, 0, 1, 0};
+  bytes.add(raw, sizeof raw);
+  EXPECT_EQ(input_sha256({1, 65536}), bytes.hex());
+  EXPECT_NE(input_sha256({1, 2}), input_sha256({2, 1}));
+}
+
+// Twins of another capture's runs are numbered like those runs, and the first holds the model.
+TEST(CaptureLayout, TwinsOfAnotherCaptureStandAlone) {
+  CaptureLayout layout = test::sample_layout();
+  layout.runs.resize(1);
+  layout.runs[0].edit_of = 3;
+  layout.runs[0].what_if = "[]";
+  layout.runs[0].baseline_file = "run.h5";
+  layout.runs.push_back(layout.runs[0]);
+  layout.runs.push_back(layout.runs[0]);
+  layout.runs[2].edit_of = 5;
+  EXPECT_EQ(run_group_name(layout.runs, 0), "run3_edit0");
+  EXPECT_EQ(run_group_name(layout.runs, 1), "run3_edit1");
+  EXPECT_EQ(run_group_name(layout.runs, 2), "run5_edit0");
+  EXPECT_TRUE(by_path(layout, 0).contains("model/config"));
+  EXPECT_FALSE(by_path(layout, 1).contains("model/config"));
+  EXPECT_TRUE(by_path(layout, 2).contains("compare/kl"));
+  layout.runs[1].baseline_file.clear();  // in this file, which has no run3
+  EXPECT_THROW(datasets_of(layout, 1), Error);
+  const RunInput plain = as_it_is(layout.runs[0]);
+  EXPECT_EQ(plain.edit_of, -1);
+  EXPECT_EQ(plain.what_if + plain.baseline_file, "");
+  EXPECT_EQ(plain.token_ids, layout.runs[0].token_ids);
 }
 
 TEST(CaptureLayout, ShapesFollowFromTheLayout) {

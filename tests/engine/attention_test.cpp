@@ -194,6 +194,37 @@ TEST(Attention, SinkLogitsTakeTheirShare) {
   }
 }
 
+// FC-54: softmax1 is not shift invariant, and neither overflows nor loses a row far below zero.
+TEST(FieldCases, FC54_Softmax1InBothBodies) {
+  struct Row {
+    std::vector<float> scores;
+    std::vector<double> p;
+    double null;
+  };
+  const std::vector<Row> rows = {{{2, 1, 0}, {.610296, .224515, .082595}, 1 - .917405},
+                                 {{-20, -21, -22}, {2.0612e-9, 7.5826e-10, 2.7895e-10}, 1},
+                                 {{100, 0, 0}, {1, 0, 0}, 0}};
+  for (const Row& row : rows) {
+    // One head of width 1: the last query's scores are the keys.
+    const at::Tensor k = at::tensor(row.scores).view({3, 1, 1});
+    AttentionEdit edit;
+    edit.normalizers = {{.kind = NormalizerKind::softmax1}};
+    AttentionCall call{at::ones({3, 1, 1}), k, at::ones({3, 1, 1}), 1, 0};
+    call.edit = &edit;
+    for (auto* body : {attend_fused, attend_reference}) {
+      AttentionStats stats(1, 1, 3);
+      WholeMaps maps(1, 3);
+      body(call, {1, 3}, stats, &maps, {});
+      for (int j = 0; j < 3; ++j) {
+        const double want = row.p[static_cast<std::size_t>(j)];
+        EXPECT_NEAR(maps.maps[0][2][j].item<double>(), want,
+                    1e-6 * want + (want > 1e-3 ? 1e-6 : 1e-13));
+      }
+      EXPECT_NEAR(stats.null_mass[2], row.null, 1e-6);
+    }
+  }
+}
+
 // FC-31: the strict upper triangle is exactly zero, for T = 1 too.
 TEST(FieldCases, FC31_TheExplicitPathKeepsTheCausalMask) {
   for (int T : {1, 2, 70}) {

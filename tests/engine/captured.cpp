@@ -56,7 +56,7 @@ std::string compare_group(const H5Reference& a, const H5Reference& b, const std:
   for (const std::string& name : a.children(group)) {
     const std::string object = group + "/" + name;
     if (name == "provenance" || name == "model" || name == "token_text" || name == "text" ||
-        name == "sites" || name == "tokenizer")
+        name == "sites" || name == "tokenizer" || name == "whatif")
       continue;
     if (!b.has(object)) return object;
     std::vector<std::string> inside;
@@ -73,8 +73,8 @@ std::string compare_group(const H5Reference& a, const H5Reference& b, const std:
 
 }  // namespace
 
-std::string first_difference(const std::string& a, const std::string& b) {
-  return compare_group(H5Reference(a), H5Reference(b), "/run0");
+std::string first_difference(const std::string& a, const std::string& b, const std::string& run) {
+  return compare_group(H5Reference(a), H5Reference(b), run);
 }
 
 }  // namespace sinkscope::test

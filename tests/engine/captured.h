@@ -23,8 +23,9 @@ CaptureRequest request_for(const std::vector<int>& ids);
 // Plans, runs and writes a capture into a fresh scratch file; returns its path.
 std::string capture(const ModelFiles& model, const CaptureRequest& request);
 
-// Every dataset of two captures that holds numbers is the same to the bit; provenance is left out.
-// Returns the path of the first that differs, or "".
-std::string first_difference(const std::string& a, const std::string& b);
+// Every dataset of a run of two captures that holds numbers is the same to the bit; provenance is
+// left out. Returns the path of the first that differs, or "".
+std::string first_difference(const std::string& a, const std::string& b,
+                             const std::string& run = "/run0");
 
 }  // namespace sinkscope::test

@@ -73,23 +73,39 @@ struct Reference {
     for (const Row& row : x) y.push_back(reference_rms_norm(row, gain, spec.norm_eps));
     return y;
   }
+  // W x + b
+  Rows linear(Role weight, Role bias, int layer, const Rows& x) const {
+    Rows y = times(x, matrix(model, weight, layer));
+    if (!model.has(bias, layer)) return y;
+    const std::vector<float> b = model.read_vector(bias, layer);
+    add(y, Rows(y.size(), Row(b.begin(), b.end())));
+    return y;
+  }
+  void head_norm(Role role, int layer, Rows& x) const {
+    if (!model.has(role, layer)) return;
+    for (Row& row : x) row = reference_rms_norm(row, gain_of(model, role, layer), spec.norm_eps);
+  }
   Rows attention(int layer, const Rows& n1) const {
-    const Rows q = times(n1, matrix(model, Role::q, layer)),
-               k = times(n1, matrix(model, Role::k, layer)),
-               v = times(n1, matrix(model, Role::v, layer));
-    const int d = spec.head_dim;
+    const Rows q = linear(Role::q, Role::q_bias, layer, n1),
+               k = linear(Role::k, Role::k_bias, layer, n1),
+               v = linear(Role::v, Role::v_bias, layer, n1);
+    const int d = spec.head_dim, window = spec.window[static_cast<std::size_t>(layer)];
     Rows out(n1.size());
     for (int h = 0; h < spec.n_heads; ++h) {
       const int kv = h / (spec.n_heads / spec.n_kv_heads);
       Rows qh = columns(q, h * d, d), kh = columns(k, kv * d, d), vh = columns(v, kv * d, d);
+      head_norm(Role::q_norm, layer, qh);
+      head_norm(Role::k_norm, layer, kh);
       rotate(qh, spec.rope.theta);
       rotate(kh, spec.rope.theta);
       if (hooks.values) hooks.values(layer, h, vh);
       Rows z(n1.size(), Row(static_cast<std::size_t>(d), 0.0));
       for (std::size_t i = 0; i < n1.size(); ++i) {
         Row scores;
-        for (std::size_t j = 0; j <= i; ++j)
-          scores.push_back(dot(qh[i], kh[j]) * spec.attention_scale);
+        for (std::size_t j = 0; j <= i; ++j) {
+          const bool is_seen = window == 0 || static_cast<int>(i - j) < window;
+          scores.push_back(is_seen ? dot(qh[i], kh[j]) * spec.attention_scale : -HUGE_VAL);
+        }
         const Row p = hooks.weights ? hooks.weights(layer, h, static_cast<int>(i), scores)
                                     : reference_softmax(scores);
         for (std::size_t j = 0; j <= i; ++j)

@@ -17,7 +17,7 @@ struct ReferenceHooks {
   std::function<void(Site site, int layer, Rows& x)> residual;
   // The whole norm: rows in, rows out.
   std::function<Rows(Role role, int layer, const Rows& x, const Row& gain, double eps)> norm;
-  // Scores of query i over keys 0 … i → weights; replaces softmax.
+  // Scores of query i over keys 0 … i, −∞ outside its window → weights; replaces softmax.
   std::function<Row(int layer, int head, int i, const Row& scores)> weights;
   std::function<void(int layer, int head, Rows& v)> values;  // [T][d], one query head's
   std::function<void(int layer, int head, const Rows& n1, Rows& z)> z;
@@ -27,8 +27,9 @@ struct ReferenceHooks {
 Row reference_softmax(const Row& scores);
 Row reference_rms_norm(const Row& x, const Row& gain, double eps);
 
-// A Llama-family model of plain rotary positions (no scaling, no window), in double throughout,
-// written as the equations stand. Returns the loss of the next token, [T−1].
+// A Llama-family model of plain rotary positions (no scaling), with or without biases, norms of q
+// and k, and a window, in double throughout, written as the equations stand. Returns the loss of
+// the next token, [T−1].
 Row reference_loss(const ModelFiles& model, const std::vector<int>& ids,
                    const ReferenceHooks& hooks = {});
 

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// A model that has something natively against one that was edited to have it, and the reverse: the
+// edit put in gives the native model, the edit that takes it out gives the plain one.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <random>
+
+#include "tests/engine/captured.h"
+#include "tests/engine/what_if_support.h"
+#include "tests/support/safetensors_bytes.h"
+#include "tests/support/shared_files.h"
+#include "tests/support/tiny_folder.h"
+
+namespace sinkscope::test {
+namespace {
+
+// Losses and KL of `a` under an edit are those of `b` as it is, and the edit does something.
+void expect_becomes(const std::string& a, const std::string& edit, const std::string& b) {
+  SCOPED_TRACE(edit);
+  const auto from = open_model(a), to = open_model(b);
+  const Evaluation edited = evaluate(*from, {kEditedIds}, {edit});
+  const Evaluation native = evaluate(*to, {kEditedIds}, {"[]"});
+  double moved = 0;
+  for (std::size_t t = 0; t < native.loss[0][0].size(); ++t) {
+    EXPECT_NEAR(edited.loss[1][0][t], native.loss[0][0][t],
+                2e-6 * std::max(1.0f, native.loss[0][0][t]))
+        << t;
+    moved = std::max(moved, std::abs(double{edited.loss[0][0][t]} - double{native.loss[0][0][t]}));
+  }
+  EXPECT_GT(moved, 1e-4);
+}
+
+TEST(NativeEdits, PreAffineInAndOut) {
+  TinyFolder tiny = tiny_folder();
+  std::mt19937 random(11);
+  std::normal_distribution<float> normal;
+  for (auto& [name, tensor] : tiny.tensors)
+    for (float& value : tensor.values)
+      value =
+          name.find("norm") != std::string::npos ? 1 + .3f * normal(random) : .5f * normal(random);
+  const std::string plain = tiny.write(scratch_folder());
+  SafetensorsBytes weights;
+  const auto add = [&](const std::string& native, const std::string& edit) {
+    TinyTensor gain{{8}, {}};
+    for (int i = 0; i < 8; ++i) gain.values.push_back(std::exp(.7f * normal(random)));
+    tiny.tensors[native] = gain;
+    weights.floats(edit, gain.shape, gain.values);
+  };
+  for (int layer = 0; layer < 2; ++layer) {
+    const std::string block = std::to_string(layer);
+    add("model.layers." + block + ".input_layernorm.pre_affine",
+        "blocks." + block + ".ln1.pre_gain");
+    add("model.layers." + block + ".post_attention_layernorm.pre_affine",
+        "blocks." + block + ".ln2.pre_gain");
+  }
+  add("model.norm.pre_affine", "ln_final.pre_gain");
+  tiny.config["pre_affine"] = true;
+  const std::string native = tiny.write(scratch_folder());
+  const std::string file = scratch_folder() + "/gains.safetensors";
+  weights.write(file);
+  expect_becomes(plain, R"({"edit":"norm.replace","with":"preaffine","weights":")" + file + "\"}",
+                 native);
+  expect_becomes(native, R"({"edit":"norm.replace","with":"preaffine"})", plain);
+}
+
+}  // namespace
+}  // namespace sinkscope::test

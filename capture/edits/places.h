@@ -25,12 +25,12 @@ bool names_site(const NameList& names, Site site, int layer);
 bool names_norm(const NameList& names, Role role, int layer);
 
 // Whether the edit is made at this residual state, under its own name or as the resid_pre of the
-// next block, which is the same state.
+// next block, which is the same state. The last block has no next one.
 template <class E>
-bool is_at_state(const E& edit, Site site, int layer) {
+bool is_at_state(const E& edit, Site site, int layer, int n_layers) {
   if (edit.layers.contains(layer) && names_site(edit.sites, site, layer)) return true;
-  return site == Site::resid_post && !edit.sites.empty() && edit.layers.contains(layer + 1) &&
-         names_site(edit.sites, Site::resid_pre, layer + 1);
+  return site == Site::resid_post && layer + 1 < n_layers && !edit.sites.empty() &&
+         edit.layers.contains(layer + 1) && names_site(edit.sites, Site::resid_pre, layer + 1);
 }
 
 // Whether the model has a norm of this role: ln1, ln2 or ln_final.

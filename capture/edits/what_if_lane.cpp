@@ -9,13 +9,14 @@ at::Tensor WhatIfLane::on_residual(Site site, int layer, const at::Tensor& x) {
   at::Tensor state = x;
   for (std::size_t i = 0; i < parts_.what_if.size(); ++i) {
     if (const auto* clip = std::get_if<ResidualClip>(&parts_.what_if[i])) {
-      if (!is_at_state(*clip, site, layer)) continue;
+      if (!is_at_state(*clip, site, layer, parts_.spec.n_layers)) continue;
       const at::Tensor clipped = state.clamp(-clip->limit, clip->limit);
       state = clip->tokens == TokenSet()
                   ? clipped
                   : at::where(parts_.mask(clip->tokens, ids_).view({1, -1, 1}), clipped, state);
     } else if (const auto* set = std::get_if<ResidualSet>(&parts_.what_if[i])) {
-      if (is_at_state(*set, site, layer)) state = set_dims(i, *set, site, layer, state);
+      if (is_at_state(*set, site, layer, parts_.spec.n_layers))
+        state = set_dims(i, *set, site, layer, state);
     }
   }
   return state;

@@ -32,10 +32,11 @@ void WhatIfParts::prepare() {
 template <class E>
 bool WhatIfParts::takes_effect(const E& edit) const {
   if constexpr (requires { edit.sites; }) {
-    bool any = is_at_state(edit, Site::resid_pre, 0);
+    bool any = is_at_state(edit, Site::resid_pre, 0, spec.n_layers);
     for (int layer = 0; layer < spec.n_layers; ++layer)
-      any = any || (!spec.parallel && is_at_state(edit, Site::resid_mid, layer)) ||
-            is_at_state(edit, Site::resid_post, layer);
+      any = any ||
+            (!spec.parallel && is_at_state(edit, Site::resid_mid, layer, spec.n_layers)) ||
+            is_at_state(edit, Site::resid_post, layer, spec.n_layers);
     return any;
   } else if constexpr (requires { edit.norms; }) {
     bool any = at_norm(edit.norms, edit.layers, Role::ln_final, kNoLayer);

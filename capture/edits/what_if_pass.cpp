@@ -106,7 +106,8 @@ void WhatIfPass::prepare_residual(Site site, int layer, const std::vector<at::Te
       parts_->calibration_ids.empty() ? parts_->token_ids : parts_->calibration_ids;
   for (std::size_t i = 0; i < parts_->what_if.size(); ++i) {
     const auto* set = std::get_if<ResidualSet>(&parts_->what_if[i]);
-    if (set == nullptr || set->how != ResidualSet::How::mean || !is_at_state(*set, site, layer))
+    if (set == nullptr || set->how != ResidualSet::How::mean ||
+        !is_at_state(*set, site, layer, parts_->spec.n_layers))
       continue;
     MaskedMean mean(parts_->dims(set->dims));
     for (std::size_t lane = 0; lane < states.size(); ++lane)

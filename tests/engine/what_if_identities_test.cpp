@@ -34,6 +34,16 @@ TEST(WhatIfIdentities, WhatChangesNothingChangesNoBit) {
   EXPECT_EQ(largest_move(R"({"edit":"mlp.activation","kind":"silu"})"), 0);
 }
 
+// There is no block behind the last one whose input its output would be.
+TEST(WhatIfIdentities, AllLayersAreThoseThatAreThere) {
+  const auto halved = [](const std::string& layers) {
+    return R"({"edit":"residual.set","scale":0.5,"dims":[2],"sites":["hook_resid_pre"])" + layers +
+           "}";
+  };
+  EXPECT_EQ(largest_move(halved(""), halved(R"(,"layers":[0,1])")), 0);
+  EXPECT_GT(largest_move(halved("")), 1e-6);
+}
+
 TEST(FieldCases, FC56_GatedNormStartsAsTheOriginalOrSaysThatItHalves) {
   EXPECT_EQ(largest_move(R"({"edit":"norm.replace","with":"preaffine"})"), 0);
   EXPECT_EQ(largest_move(R"({"edit":"norm.replace","with":"gatednorm"})"), 0);

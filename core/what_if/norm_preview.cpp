@@ -84,14 +84,17 @@ std::vector<float> column_means(const MatrixF& x, const std::vector<bool>& rows,
   return means;
 }
 
-void edit_state(const Edit& edit, const std::string& state, const std::vector<int>& token_ids,
+// Whether the edit is made at the state of this name; it then was.
+bool edit_state(const Edit& edit, const std::string& state, const std::vector<int>& token_ids,
                 MatrixF& x) {
   if (const auto* clip = std::get_if<ResidualClip>(&edit)) {
-    if (!is_at_state(*clip, state)) return;
+    if (!is_at_state(*clip, state)) return false;
     const auto limit = static_cast<float>(clip->limit);
     for (int t : clip->tokens.of(token_ids)) x.row(t) = x.row(t).cwiseMax(-limit).cwiseMin(limit);
-  } else if (const auto* set = std::get_if<ResidualSet>(&edit)) {
-    if (!is_at_state(*set, state)) return;
+    return true;
+  }
+  if (const auto* set = std::get_if<ResidualSet>(&edit)) {
+    if (!is_at_state(*set, state)) return false;
     const std::vector<int> dims =
         set->dims.within(static_cast<int>(x.cols()), "residual.set: dims");
     const std::vector<bool> rows = rows_of(set->tokens, token_ids);
@@ -104,7 +107,9 @@ void edit_state(const Edit& edit, const std::string& state, const std::vector<in
                 : set->how == ResidualSet::How::scale ? value * static_cast<float>(set->number)
                                                       : static_cast<float>(set->number);
       }
+    return true;
   }
+  return false;
 }
 
 // One probe, made ready for the rows.
@@ -323,9 +328,11 @@ MatrixF previewed_norm(const NormInput& input, const WhatIf& what_if) {
   }
   MatrixF changed;  // only where it differs from the recording
   if (edits_state || !input.pre_gain.empty()) changed = input.x;
+  // In the order of the edits, and once where an edit knows the state by two names.
   if (edits_state)
-    for (const std::string& state : input.sites)
-      for (const Edit& edit : what_if) edit_state(edit, state, input.token_ids, changed);
+    for (const Edit& edit : what_if)
+      for (const std::string& state : input.sites)
+        if (edit_state(edit, state, input.token_ids, changed)) break;
   if (!input.pre_gain.empty())
     changed.array().rowwise() *=
         Eigen::Map<const Eigen::RowVectorXf>(input.pre_gain.data(), D).array();

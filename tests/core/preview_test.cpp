@@ -94,6 +94,24 @@ TEST(NormPreview, MeansOfTheStreamAreOverTheEditedTokens) {
   EXPECT_EQ(y.row(0), norm_output(norm).row(0));
 }
 
+TEST(NormPreview, AStateOfTwoNamesIsEditedOnceAndInTheOrderOfTheEdits) {
+  NormInput norm = small_norm();
+  norm.role = "ln1";
+  norm.sites = {"blocks.2.hook_resid_post", "blocks.3.hook_resid_pre"};
+  NormInput halved = norm;
+  halved.x.col(0) *= 0.5F;
+  EXPECT_EQ(previewed_norm(norm, edits(R"({"edit":"residual.set","scale":0.5,"dims":[0],
+                                           "sites":["hook_resid_pre","hook_resid_post"]})")),
+            norm_output(halved));
+  // 12 and −24 become 6 and −12, then 6 and −10.
+  halved.x(2, 0) = -10;
+  EXPECT_EQ(previewed_norm(norm, edits(R"([{"edit":"residual.set","scale":0.5,"dims":[0],
+                                            "sites":["hook_resid_pre"]},
+                                           {"edit":"residual.clip","limit":10,
+                                            "sites":["hook_resid_post"]}])")),
+            norm_output(halved));
+}
+
 TEST(NormPreview, WhatChangesNothingIsTheSameBitForBit) {
   const NormInput norm = small_norm();
   const MatrixF y = norm_output(norm);

@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 
 #include "app/cli/capture_flags.h"
+#include "app/cli/parse_text.h"
 #include "app/cli/record_job.h"
 #include "app/cli/size_table.h"
 #include "core/shell_word.h"
@@ -16,11 +17,14 @@ struct RecordedFlags {
   RunFlags run;
   RecordFlags record;
   PromptFlags prompt;  // how its ids were made, which are known
+  CaptureRequest request;
 };
 
+// A capture may come from anyone: every value is checked before it is used or shown.
 RecordedFlags flags_of(const std::string& recorded) {
   RecordedFlags flags;
   read_command(recorded, flags.run, flags.record, flags.prompt);
+  flags.request = capture_request(flags.run, flags.record);
   return flags;
 }
 
@@ -36,12 +40,14 @@ void add_twins(std::vector<RunInput>& runs, const WhatIf& what_if) {
   }
 }
 
+void check_recorded(const std::string& recorded) { flags_of(recorded); }
+
 WhatIfPlan plan_what_if(const ModelFiles& model, const RunInput& input, const std::string& recorded,
                         const WhatIf& what_if) {
   require_runnable(model);
   const RecordedFlags flags = flags_of(recorded);
   WhatIfPlan plan;
-  plan.request = capture_request(flags.run, flags.record);
+  plan.request = flags.request;
   plan.request.command = canonical_command(flags.run, flags.record, {});
   plan.request.runs = {input};
   add_twins(plan.request.runs, what_if);
@@ -54,10 +60,14 @@ std::string what_if_command(const std::string& model, const RunInput& input,
                             const std::string& recorded, const WhatIf& what_if,
                             const std::string& output) {
   const RecordedFlags flags = flags_of(recorded);
-  const std::string canonical = canonical_command(flags.run, flags.record, {});
+  // Without its verb.
+  const std::vector<std::string> words =
+      split_at(canonical_command(flags.run, flags.record, {}), ' ');
+  std::string more;
+  for (std::size_t i = 1; i < words.size(); ++i) more += ' ' + shell_word(words[i]);
   return fmt::format("sinkscope whatif {} --edit {} --tokens {}{} -o {}", shell_word(model),
-                     shell_word(what_if_text(what_if)), fmt::join(input.token_ids, ","),
-                     canonical.substr(canonical.find(' ')), shell_word(output));
+                     shell_word(what_if_text(what_if)), fmt::join(input.token_ids, ","), more,
+                     shell_word(output));
 }
 
 }  // namespace sinkscope

@@ -24,7 +24,11 @@ struct WhatIfPlan {
 WhatIfPlan plan_what_if(const ModelFiles& model, const RunInput& input, const std::string& recorded,
                         const WhatIf& what_if);
 
-// The line for a shell that does the same: "sinkscope whatif MODEL --edit '…' --tokens … -o F.h5".
+// Throws Error (corrupt, invalid_argument) where `recorded` is no command that can be done again.
+void check_recorded(const std::string& recorded);
+
+// The line for a shell that does the same: "sinkscope whatif MODEL --edit '…' --tokens … -o F.h5",
+// every word quoted where it has to be. Throws what check_recorded throws.
 std::string what_if_command(const std::string& model, const RunInput& input,
                             const std::string& recorded, const WhatIf& what_if,
                             const std::string& output);

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "app/cli/run_cli.h"
+#include "app/what_if_plan.h"
 #include "core/capture_reader.h"
 #include "core/error.h"
 #include "core/what_if/outcome.h"
@@ -17,6 +18,7 @@ namespace {
 
 using test::cli;
 using test::CliRun;
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 const std::string kPlanted = std::string(SINKSCOPE_SOURCE_DIR) + "/sample_data/planted";
@@ -32,6 +34,21 @@ TEST(WhatIfVerb, RefusesEditsItDoesNotUnderstand) {
   EXPECT_EQ(cli({"whatif", kPlanted, "-o", folder + "/x.h5"}).code, kExitUsage);
   EXPECT_EQ(cli({"whatif", kPlanted, "--edit", "{}", "-o", folder + "/x.h5"}).code, kExitUsage);
   EXPECT_FALSE(std::filesystem::exists(folder + "/x.h5"));
+}
+
+// The command of a capture is a stranger's text.
+TEST(WhatIfCommand, QuotesEveryWordAndRefusesWhatIsNoValue) {
+  RunInput input;
+  input.token_ids = {3, 1, 2};
+  EXPECT_THAT(
+      what_if_command("my model", input, "capture --record stats,$(id);x --layers 0,1", {}, "f.h5"),
+      AllOf(HasSubstr("sinkscope whatif 'my model' "),
+            HasSubstr("--tokens 3,1,2 --record 'stats,$(id);x' --layers 0-1 -o f.h5")));
+  for (const char* recorded :
+       {"capture --device $(id)", "capture --threads 2;id", "capture --kernel `id`", "sinks", ""}) {
+    EXPECT_THROW(check_recorded(recorded), Error) << recorded;
+    EXPECT_THROW(what_if_command("m", input, recorded, {}, "f.h5"), Error) << recorded;
+  }
 }
 
 #ifdef SINKSCOPE_WITH_TORCH

@@ -149,9 +149,12 @@ double take_lost(const HeadPlan& plan, float* row, int i) {
   return mass;
 }
 
+// A larger map takes too long, and too much memory, for a preview.
+constexpr int kMostWhole = 4096;
+
 // As many queries and keys as there are whole rows of.
 bool has_whole_maps(const CaptureReader& reader, const std::string& run, int seq_len) {
-  if (!reader.has(run, "attention/pattern")) return false;
+  if (seq_len > kMostWhole || !reader.has(run, "attention/pattern")) return false;
   const auto dims = reader.dims(run, "attention/pattern");
   return dims[2] == seq_len && dims[3] == seq_len;
 }

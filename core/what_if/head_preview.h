@@ -19,8 +19,8 @@ struct HeadInput {
   int seq_len = 0;                // of the run; n is smaller where only the window is recorded
 };
 
-// From the recorded map, else from the exact first 64 × 64 cells. Throws Error: not_found for a
-// layer or head that is not there, corrupt.
+// From the recorded map of up to 4,096 tokens, else from the exact first 64 × 64 cells. Throws
+// Error: not_found for a layer or head that is not there, corrupt.
 HeadInput read_head_input(const CaptureReader& reader, const std::string& run, int layer, int head);
 
 // Whether an edit changes this head's weights. Values and gates change what it writes, not those.

@@ -88,6 +88,7 @@ class MainWindow : public QMainWindow {
   std::optional<FigureRequest> figureRequest() const;  // what the seen panel shows
   void copyValues();
   void copyImage();
+  std::optional<FigureRequest> figureToCopy();  // nullopt: the error bar says why
   void copyCommand();
   void copyPython();
   void exportFigure();

@@ -96,16 +96,25 @@ std::optional<FigureRequest> MainWindow::figureRequest() const {
   return figure_of_panel(panel_id_, session_, view);
 }
 
-void MainWindow::copyCommand() {
+std::optional<FigureRequest> MainWindow::figureToCopy() {
   const auto request = figureRequest();
-  if (!request) return showError(tr("This picture has no command that draws it."));
+  const QString obstacle =
+      request ? panel()->copyObstacle() : tr("This picture has no command that draws it.");
+  if (obstacle.isEmpty()) return request;
+  showError(obstacle);
+  return std::nullopt;
+}
+
+void MainWindow::copyCommand() {
+  const auto request = figureToCopy();
+  if (!request) return;
   QApplication::clipboard()->setText(
       QString::fromStdString(figure_command(*request, "figure.pdf")));
 }
 
 void MainWindow::copyPython() {
-  const auto request = figureRequest();
-  if (!request) return showError(tr("This picture has no command that draws it."));
+  const auto request = figureToCopy();
+  if (!request) return;
   QApplication::clipboard()->setText(QString::fromStdString(figure_python(*request)));
 }
 

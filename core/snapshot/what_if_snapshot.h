@@ -57,6 +57,7 @@ struct WhatIfState {
   std::string failure;      // of the last rerun or change; empty = none
   std::string note;         // what was done last, as "saved what-if.h5"; empty = nothing
   std::shared_ptr<const WhatIfResult> result;
+  std::string saved;        // where the result was saved; empty = it is in a temporary file
   bool is_current = false;  // the result is that of `edits`
   BeforeAfterRequest maps_request;
   std::shared_ptr<const CompareSnapshot> maps;

@@ -258,6 +258,15 @@ TEST_F(WhatIfPanelTest, TheFigureIsTheRunAndItsTwin) {
   EXPECT_EQ(figure_command(*request, "f.pdf"),
             "sinkscope figure compare what-if.h5 what-if.h5::run0_edit0 --layer 15 --head 5 "
             "--names before,after -o f.pdf");
+  EXPECT_THAT(panel_->copyObstacle().toStdString(), HasSubstr("save it first"));
+  // Once it is saved, the command is about the file that stays; dimensions in the panel's order.
+  shown.saved = "kept.h5";
+  shown.maps_request = {MapKind::residual, 15, 5};
+  panel_->setState(shown);
+  EXPECT_EQ(panel_->copyObstacle(), QString());
+  EXPECT_EQ(figure_command(*panel_->figureRequest(), "f.pdf"),
+            "sinkscope figure compare kept.h5 kept.h5::run0_edit0 --layer 15 --order natural --of "
+            "residual-sorted --names before,after -o f.pdf");
 }
 
 TEST(EditListModel, IsAWellBehavedModel) {

@@ -55,6 +55,8 @@ class Panel : public QWidget {
   virtual std::optional<CellRect> zoomedTo() const { return std::nullopt; }
   // The figure of what is shown, where that is not the session's to say; nullopt = it is.
   virtual std::optional<FigureRequest> figureRequest() const { return std::nullopt; }
+  // Why a command that draws that figure would be of no use later; empty = it is.
+  virtual QString copyObstacle() const { return {}; }
   // Marks what is selected for all panels.
   virtual void setSelection(const CellRef& /*selection*/) {}
   // Marks what is pinned, wherever it is here.

@@ -251,13 +251,23 @@ std::optional<FigureRequest> WhatIfPanel::figureRequest() const {
   if (state_.result == nullptr) return std::nullopt;
   FigureRequest request;
   request.kind = "compare";
-  request.inputs = {state_.result->path, state_.result->path + "::" + state_.result->after.run};
+  const std::string& path = state_.saved.empty() ? state_.result->path : state_.saved;
+  request.inputs = {path, path + "::" + state_.result->after.run};
   request.names = {"before", "after"};
   request.layer = state_.maps_request.layer;
   const bool is_attention = state_.maps_request.kind == MapKind::attention;
   request.of = is_attention ? "attention-mean" : "residual-sorted";
-  if (is_attention) request.head = state_.maps_request.head;
+  if (is_attention)
+    request.head = state_.maps_request.head;
+  else
+    request.order = "natural";
   return request;
+}
+
+QString WhatIfPanel::copyObstacle() const {
+  return state_.result != nullptr && state_.saved.empty()
+             ? tr("The result is in a temporary file: save it first.")
+             : QString();
 }
 
 }  // namespace sinkscope

@@ -66,7 +66,6 @@ RescalingDesk::RescalingDesk(Session& session, QWidget* panel)
     : QObject(panel),
       session_(session),
       panel_(*panel),
-      folder_(std::make_shared<TemporaryFolder>()),
       files_(std::make_shared<OpenFiles>()),
       worker_(std::make_unique<Worker>(*this)) {
   panel->installEventFilter(this);
@@ -76,7 +75,7 @@ RescalingDesk::RescalingDesk(Session& session, QWidget* panel)
   connect(&job_, &BackgroundJob::finished, this, &RescalingDesk::publish);
   connect(&job_, &BackgroundJob::canceled, this, &RescalingDesk::publish);
   connect(&job_, &BackgroundJob::failed, this, [this](const QString& message) {
-    state_.probes_failure = message.toStdString();
+    if (run_ == job_run_) state_.probes_failure = message.toStdString();
     publish();
   });
   follow();
@@ -153,7 +152,13 @@ std::string RescalingDesk::obstacle() const {
 void RescalingDesk::runProbes(const std::string& dims) {
   if (!obstacle().empty()) return publish();
   state_.probes_failure.clear();
-  const auto run = run_;
+  try {
+    if (folder_ == nullptr) folder_ = std::make_shared<TemporaryFolder>();
+  } catch (const std::exception& error) {
+    state_.probes_failure = error.what();
+    return publish();
+  }
+  const auto run = job_run_ = run_;
   const auto model = session_.modelOf(*run)->files;
   job_.start(model->spec().n_layers,
              [this, run, model, dims, folder = folder_,
@@ -175,7 +180,7 @@ void RescalingDesk::runProbes(const std::string& dims) {
 void RescalingDesk::computeWithWeights() {
   if (!obstacle().empty()) return publish();
   state_.probes_failure.clear();
-  const auto run = run_;
+  const auto run = job_run_ = run_;
   const auto model = session_.modelOf(*run)->files;
   job_.start(model->spec().n_layers,
              [this, run, model, dims = dims_,

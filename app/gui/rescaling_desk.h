@@ -52,7 +52,8 @@ class RescalingDesk : public QObject {
   int key_ = 0;
   bool is_read_ = false;  // or being read
   int n_tables_ = 0;
-  std::shared_ptr<TemporaryFolder> folder_;  // of the probes' tables
+  std::shared_ptr<TemporaryFolder> folder_;  // of the probes' tables; null until the first
+  std::shared_ptr<const RunFacts> job_run_;  // what job_ is about
   BackgroundJob job_;
   std::shared_ptr<OpenFiles> files_;  // the worker's
   std::unique_ptr<Worker> worker_;    // last: joined first

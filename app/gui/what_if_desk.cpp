@@ -14,11 +14,48 @@
 #include "core/error.h"
 
 namespace sinkscope {
+namespace {
+
+namespace fs = std::filesystem;
+
+const char* const kTwin = "a twin under edits is selected: choose the run itself";
+
+void remove_file(const std::string& path) {
+  std::error_code ignored;
+  fs::remove(path, ignored);
+}
+
+// What a recording leaves beside `path` that was stopped or has failed goes with this.
+struct Unfinished {
+  std::string path;
+  ~Unfinished() {
+    const std::string start = fs::path(path).filename().string() + ".part";
+    std::vector<std::string> left;
+    std::error_code ignored;
+    for (fs::directory_iterator entry(fs::path(path).parent_path(), ignored), end; entry != end;
+         entry.increment(ignored))
+      if (entry->path().filename().string().starts_with(start))
+        left.push_back(entry->path().string());
+    for (const std::string& file : left) remove_file(file);
+  }
+};
+
+// The file at `to` is the old one or the whole new one, also when the disk is full.
+void replace_file(const std::string& from, const std::string& to) {
+  const std::string copy = to + ".copy.tmp";
+  std::error_code failure;
+  fs::copy_file(from, copy, fs::copy_options::overwrite_existing, failure);
+  if (!failure) fs::rename(copy, to, failure);
+  if (!failure) return;
+  remove_file(copy);
+  throw Error(ErrorKind::io, fmt::format("{}: cannot be written: {}", to, failure.message()));
+}
+
+}  // namespace
 
 WhatIfDesk::WhatIfDesk(Session& session, QObject* parent)
     : QObject(parent),
       session_(session),
-      folder_(std::make_shared<TemporaryFolder>()),
       files_(std::make_shared<OpenFiles>()),
       worker_(std::make_unique<Worker>(*this)) {
   connect(&session_, &Session::opened, this, &WhatIfDesk::follow);
@@ -29,11 +66,12 @@ WhatIfDesk::WhatIfDesk(Session& session, QObject* parent)
   connect(&absorb_job_, &BackgroundJob::progressed, this, &WhatIfDesk::progressed);
   connect(&absorb_job_, &BackgroundJob::finished, this, &WhatIfDesk::publish);
   connect(&absorb_job_, &BackgroundJob::canceled, this, &WhatIfDesk::publish);
-  for (const BackgroundJob* job : {&job_, &absorb_job_})
-    connect(job, &BackgroundJob::failed, this, [this](const QString& message) {
-      state_.failure = message.toStdString();
-      publish();
-    });
+  connect(&job_, &BackgroundJob::failed, this, [this](const QString& message) {
+    if (baseline_ == job_run_) state_.failure = message.toStdString();
+    publish();
+  });
+  connect(&absorb_job_, &BackgroundJob::failed, this,
+          [this](const QString& message) { fail(message.toStdString()); });
   follow();
 }
 
@@ -50,9 +88,13 @@ void WhatIfDesk::append(const std::string& json) {
     for (Edit& edit : parse_what_if(json)) edits.push_back({std::move(edit), true});
     apply(std::move(edits));
   } catch (const Error& error) {
-    state_.failure = error.what();
-    publish();
+    fail(error.what());
   }
+}
+
+void WhatIfDesk::fail(const std::string& message) {
+  state_.failure = message;
+  publish();
 }
 
 void WhatIfDesk::undo() {
@@ -95,6 +137,7 @@ void WhatIfDesk::setMaps(MapKind kind) {
 void WhatIfDesk::forget() {
   job_.cancel();
   state_.result = nullptr;
+  state_.saved.clear();
   state_.maps = nullptr;
   state_.failure.clear();
   state_.maps_failure.clear();
@@ -109,6 +152,7 @@ void WhatIfDesk::follow() {
   if (is_other) {
     forget();
     recorded_.clear();
+    recorded_failure_.clear();
   }
   baseline_ = run;
   if (is_other && run != nullptr)
@@ -118,32 +162,36 @@ void WhatIfDesk::follow() {
           files->close(run->path);
           const std::string command =
               files->reader(run->path).read_text(run->run, "provenance/command");
+          check_recorded(command);
           return [this, run, command] {
-            if (baseline_ == run) recorded_ = command;
+            if (baseline_ != run) return;
+            recorded_ = command;
             publish();
           };
         },
-        [this](const std::string& message) {
-          state_.failure = message;
-          publish();
+        [this, run](const std::string& message) {
+          if (baseline_ != run) return;
+          recorded_failure_ = message;
+          fail(message);
         });
   const CellRef& cell = session_.selection().cell;
   const BeforeAfterRequest before = state_.maps_request;
   state_.maps_request.layer = cell.layer;
   state_.maps_request.head = cell.head;
   publish();
-  if (state_.maps_request != before) {
+  if (is_other || state_.maps_request != before) {
     readMaps();
-    previewAgain();
+    preview(preview_edits_, preview_selected_);
   }
 }
 
 std::string WhatIfDesk::obstacle() const {
   if (baseline_ == nullptr) return "no run is selected: record the model, or open a capture";
-  if (baseline_->input.edit_of >= 0) return "a twin under edits is selected: choose the run itself";
+  if (baseline_->input.edit_of >= 0) return kTwin;
   const auto model = session_.modelOf(*baseline_);
   if (model == nullptr) return fmt::format("no model: open {} to rerun it", baseline_->model.name);
   if (!model->card.obstacles.empty()) return model->card.obstacles.front();
+  if (!recorded_failure_.empty()) return recorded_failure_;
   if (recorded_.empty()) return "reading how the run was recorded";
   return {};
 }
@@ -157,24 +205,35 @@ void WhatIfDesk::run() {
     publish();
     return;
   }
+  try {
+    if (folder_ == nullptr) folder_ = std::make_shared<TemporaryFolder>();
+  } catch (const std::exception& error) {
+    return fail(error.what());
+  }
   const std::string path = folder_->file(fmt::format("what-if-{}.h5", ++n_runs_));
-  const auto model = session_.modelOf(*baseline_)->files;
+  const auto run = baseline_;
+  const auto model = session_.modelOf(*run)->files;
+  job_run_ = run;
   job_.start(model->spec().n_layers,
-             [this, model, edits, path, input = baseline_->input, recorded = recorded_,
+             [this, run, model, edits, path, recorded = recorded_,
               folder = folder_](JobContext job) -> std::optional<Worker::Deliver> {
-               const WhatIfPlan plan = plan_what_if(*model, input, recorded, edits);
+               const Unfinished unfinished{path};
+               const WhatIfPlan plan = plan_what_if(*model, run->input, recorded, edits);
                require_free_space(path, plan.file_bytes);
                if (!record_capture(*model, plan.request, plan.layout, path,
-                                   CaptureWriter::Existing::overwrite, job)) {
-                 std::error_code ignored;
-                 std::filesystem::remove(path + ".part", ignored);
+                                   CaptureWriter::Existing::overwrite, job))
                  return std::nullopt;
-               }
                const auto reader = CaptureReader::open(path);
                const auto result =
                    std::make_shared<const WhatIfResult>(read_what_if_result(*reader));
-               return [this, result, edits] {
+               if (job.stop.stop_requested()) {
+                 remove_file(path);
+                 return std::nullopt;
+               }
+               return [this, run, result, edits] {
+                 if (baseline_ != run) return remove_file(result->path);
                  state_.result = result;
+                 state_.saved.clear();
                  results_.push_back(result->path);
                  tidy();
                  result_edits_ = edits;
@@ -220,8 +279,7 @@ void WhatIfDesk::tidy() {
         "tidy " + results_.front(),
         [files = files_, path = results_.front()](const std::stop_token&) -> Worker::Deliver {
           files->close(path);
-          std::error_code ignored;
-          std::filesystem::remove(path, ignored);
+          remove_file(path);
           return {};
         },
         [](const std::string&) {});
@@ -229,41 +287,57 @@ void WhatIfDesk::tidy() {
   }
 }
 
-void WhatIfDesk::previewAgain() { preview(preview_edits_, preview_selected_); }
-
 void WhatIfDesk::preview(const EditList& edits, int selected) {
   preview_edits_ = edits;
   preview_selected_ = selected;
-  if (baseline_ == nullptr || selected < 0 || selected >= static_cast<int>(edits.size())) {
-    worker_->stop("preview");
-    state_.preview = nullptr;
-    state_.preview_failure.clear();
-    return publish();
-  }
+  startPreview();
+}
+
+// One at a time: a slider that moves faster than previews are made would replace each of them.
+void WhatIfDesk::startPreview() {
+  preview_waits_ = preview_runs_;
+  if (!hasPreview()) return showPreview(nullptr, {});
+  if (baseline_->input.edit_of >= 0) return showPreview(nullptr, kTwin);
+  if (preview_runs_) return;
+  preview_runs_ = true;
   const PreviewPlace place =
-      preview_place(edits[static_cast<std::size_t>(selected)].edit, baseline_->run,
-                    state_.maps_request.layer, state_.maps_request.head);
+      preview_place(preview_edits_[static_cast<std::size_t>(preview_selected_)].edit,
+                    baseline_->run, state_.maps_request.layer, state_.maps_request.head);
   worker_->submit(
       "preview",
-      [this, files = files_, run = baseline_, place, what_if = switched_on(edits),
+      [this, files = files_, run = baseline_, place, what_if = switched_on(preview_edits_),
        input = preview_input_](const std::stop_token&) mutable {
         if (input == nullptr || input->place != place)
           input = std::make_shared<const PreviewInput>(
               read_preview_input(files->reader(run->path), place));
         auto shown = std::make_shared<const PreviewSnapshot>(sinkscope::preview(*input, what_if));
         return [this, run, input, shown] {
-          if (baseline_ != run) return;
-          preview_input_ = input;
-          state_.preview = shown;
-          state_.preview_failure.clear();
-          publish();
+          if (baseline_ == run) preview_input_ = input;
+          if (baseline_ == run && hasPreview()) showPreview(shown, {});
+          endPreview();
         };
       },
-      [this](const std::string& message) {
-        state_.preview = nullptr;
-        state_.preview_failure = message;
-        publish();
+      [this, run = baseline_](const std::string& message) {
+        if (baseline_ == run && hasPreview()) showPreview(nullptr, message);
+        endPreview();
       });
+}
+
+void WhatIfDesk::endPreview() {
+  preview_runs_ = false;
+  if (preview_waits_) startPreview();
+}
+
+bool WhatIfDesk::hasPreview() const {
+  return baseline_ != nullptr && preview_selected_ >= 0 &&
+         preview_selected_ < static_cast<int>(preview_edits_.size());
+}
+
+void WhatIfDesk::showPreview(std::shared_ptr<const PreviewSnapshot> shown,
+                             const std::string& failure) {
+  state_.preview = std::move(shown);
+  state_.preview_failure = failure;
+  publish();
 }
 
 void WhatIfDesk::absorb(const std::string& dims, const std::string& factor,
@@ -276,22 +350,29 @@ void WhatIfDesk::absorb(const std::string& dims, const std::string& factor,
     return publish();
   }
   const auto model = session_.modelOf(*baseline_)->files;
+  std::string output = folder;
+  while (output.size() > 1 && output.back() == '/') output.pop_back();
   absorb_job_.start(model->spec().n_layers,
-                    [this, model, dims, factor, folder, input = baseline_->input,
+                    [this, model, dims, factor, output, input = baseline_->input,
                      recorded = recorded_](JobContext job) -> std::optional<Worker::Deliver> {
                       AbsorbRequest request;
                       request.run = plan_what_if(*model, input, recorded, {}).request;
                       request.run.runs = {input};
-                      request.output = folder;
-                      if (dims != "auto") request.dims = parse_ranges("dimensions", dims);
+                      request.output = output;
+                      if (dims != "auto") {
+                        request.dims = parse_ranges("dimensions", dims);
+                        if (request.dims.empty())
+                          throw Error(ErrorKind::invalid_argument,
+                                      "dimensions: expected some, found all of them");
+                      }
                       if (factor != "auto")
                         request.factor = parse_number("factor", factor, 1e-6, 1e9);
                       const auto outcome = absorb_model(*model, request, std::move(job));
                       if (!outcome) return std::nullopt;
-                      return [this, outcome, folder] {
+                      return [this, outcome, output] {
                         const std::string text = absorb_text(*outcome);
                         if (outcome->is_kept)
-                          state_.note = text + "\nwritten: " + folder;
+                          state_.note = text + "\nwritten: " + output;
                         else
                           state_.failure = text;
                       };
@@ -303,22 +384,25 @@ void WhatIfDesk::save(const std::string& path) {
   if (state_.result == nullptr) return;
   worker_->submit(
       "save",
-      [this, path, from = state_.result->path, folder = folder_](const std::stop_token&) {
-        std::error_code failure;
-        std::filesystem::copy_file(from, path, std::filesystem::copy_options::overwrite_existing,
-                                   failure);
-        if (failure)
-          throw Error(ErrorKind::io,
-                      fmt::format("{}: cannot be written: {}", path, failure.message()));
-        return [this, path] {
+      [this, path, result = state_.result, folder = folder_](const std::stop_token&) {
+        replace_file(result->path, path);
+        return [this, path, result] {
           state_.note = "saved " + path;
+          if (state_.result == result) state_.saved = path;
           publish();
+          reopen(path);
         };
       },
-      [this](const std::string& message) {
-        state_.failure = message;
-        publish();
-      });
+      [this](const std::string& message) { fail(message); });
+}
+
+// A capture that is open has other contents now.
+void WhatIfDesk::reopen(const std::string& path) {
+  for (const auto& facts : session_.runs()) {
+    std::error_code ignored;
+    if (!fs::equivalent(facts->path, path, ignored)) continue;
+    return session_.open(QString::fromStdString(facts->path));
+  }
 }
 
 void WhatIfDesk::publish() {

@@ -47,8 +47,11 @@ class WhatIfDesk : public QObject {
   // Copies the result's capture, replacing what is there; state().note or .failure tell.
   void save(const std::string& path);
 
-  // The command line that does the same; empty without a model and a run.
+  // The command line that does the same; empty without a model and a run. Throws what
+  // what_if_command throws.
   std::string command(const std::string& output) const;
+
+  void fail(const std::string& message);  // says it as state().failure
 
  signals:
   void changed();  // state() has
@@ -59,9 +62,13 @@ class WhatIfDesk : public QObject {
   void follow();    // what is open and selected
   void readMaps();  // of the result, for the selected place
   void publish();
-  void previewAgain();  // of what is selected now
-  void tidy();          // captures of results that nobody sees any more
-  void forget();        // a result that is about something else
+  void startPreview();      // of what is selected now; waits for one that is on its way
+  bool hasPreview() const;  // an edit is selected
+  void endPreview();        // starts the one that waits
+  void showPreview(std::shared_ptr<const PreviewSnapshot> shown, const std::string& failure);
+  void tidy();                           // captures of results that nobody sees any more
+  void reopen(const std::string& path);  // where it is open
+  void forget();                         // a result that is about something else
   std::string obstacle() const;
 
   Session& session_;
@@ -69,13 +76,16 @@ class WhatIfDesk : public QObject {
   WhatIfState state_;
   bool runs_always_ = false;
   std::shared_ptr<const RunFacts> baseline_;  // the selected run
-  std::string recorded_;                      // its command; "" until it is read
+  std::string recorded_;                      // its command, checked; "" until it is read
+  std::string recorded_failure_;              // why it cannot be used
   WhatIf result_edits_;                       // what the result is of
   int n_runs_ = 0;
-  std::shared_ptr<TemporaryFolder> folder_;
+  std::shared_ptr<TemporaryFolder> folder_;  // null until the first rerun
+  std::shared_ptr<const RunFacts> job_run_;  // what job_ is about
   BackgroundJob job_, absorb_job_;
   EditList preview_edits_;
   int preview_selected_ = -1;
+  bool preview_runs_ = false, preview_waits_ = false;
   std::shared_ptr<const PreviewInput> preview_input_;  // read for the last place
   std::vector<std::string> results_;                   // captures in folder_, oldest first
   std::shared_ptr<OpenFiles> files_;                   // the worker's

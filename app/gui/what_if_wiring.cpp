@@ -6,6 +6,7 @@
 #include <QFileDialog>
 
 #include "app/gui/what_if_desk.h"
+#include "core/error.h"
 #include "views/panels/what_if_panel.h"
 
 namespace sinkscope {
@@ -19,6 +20,15 @@ void follow_selection(WhatIfPanel& panel, const Session& session) {
 
 void copy(const std::string& text) {
   QApplication::clipboard()->setText(QString::fromStdString(text));
+}
+
+void copy_command(WhatIfDesk& desk) {
+  try {
+    const std::string command = desk.command("what-if.h5");
+    if (!command.empty()) copy(command);
+  } catch (const Error& error) {
+    desk.fail(error.what());
+  }
 }
 
 void save(WhatIfPanel& panel, WhatIfDesk& desk) {
@@ -52,8 +62,7 @@ Panel* make_what_if(Session& session, QWidget* parent) {
   QObject::connect(panel, &WhatIfPanel::cancelAsked, desk, &WhatIfDesk::cancel);
   QObject::connect(panel, &WhatIfPanel::runsAlwaysChanged, desk, &WhatIfDesk::setRunsAlways);
   QObject::connect(panel, &WhatIfPanel::mapsAsked, desk, &WhatIfDesk::setMaps);
-  QObject::connect(panel, &WhatIfPanel::commandAsked, desk,
-                   [desk] { copy(desk->command("what-if.h5")); });
+  QObject::connect(panel, &WhatIfPanel::commandAsked, desk, [desk] { copy_command(*desk); });
   QObject::connect(panel, &WhatIfPanel::jsonAsked, desk,
                    [desk] { copy(what_if_text(switched_on(desk->state().edits))); });
   QObject::connect(panel, &WhatIfPanel::pasteAsked, desk,

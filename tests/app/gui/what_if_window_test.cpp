@@ -251,12 +251,10 @@ TEST_F(WhatIfWindow, APreviewFollowsTheSliderWithoutARerun) {
   const auto before = desk_->state().preview;
   EXPECT_EQ(before->place.role, "ln2");
   for (double limit : {40, 30, 20}) desk_->preview({{ResidualClip{limit, {}, {}, {}}}}, 0);
-  ASSERT_TRUE(QTest::qWaitFor([&] { return desk_->state().preview != before; }, 5000));
-  QTest::qWait(50);
   const NormInput input =
       read_norm_input(*CaptureReader::open(folder_ + "/abc.h5"), "run0", "ln2", 0);
-  EXPECT_EQ(desk_->state().preview->line_after,
-            row_rms(previewed_norm(input, {ResidualClip{20, {}, {}, {}}})))
+  const auto newest = row_rms(previewed_norm(input, {ResidualClip{20, {}, {}, {}}}));
+  EXPECT_TRUE(QTest::qWaitFor([&] { return desk_->state().preview->line_after == newest; }, 5000))
       << "the newest request wins";
   EXPECT_EQ(desk_->state().result, nullptr);
   // What only a rerun can show says so.
@@ -303,9 +301,31 @@ TEST_F(WhatIfWindow, AResultCanBeKeptAsACapture) {
     hand_->choose(QStringLiteral("Take away"), QStringLiteral("Save the result as a capture…"));
   }));
   ASSERT_TRUE(QTest::qWaitFor([&] { return !desk_->state().note.empty(); }, 10000));
+  EXPECT_EQ(desk_->state().saved, path);
+  EXPECT_FALSE(fs::exists(path + ".copy.tmp"));
   const auto reader = CaptureReader::open(path);
   EXPECT_TRUE(reader->complete());
   EXPECT_EQ(reader->edits("run0"), std::vector<std::string>{"run0_edit0"});
+}
+
+TEST_F(WhatIfWindow, ATwinHasNoPreview) {
+  open_model(kPlanted);
+  const std::string edited = folder_ + "/edited.h5";
+  ASSERT_EQ(test::cli({"whatif", kPlanted, "--tokens", "0,5,9,3,7", "--edit",
+                       R"({"edit":"residual.clip","limit":50})", "-o", edited})
+                .code,
+            0);
+  window_->open(QString::fromStdString(edited));
+  ASSERT_TRUE(QTest::qWaitFor([&] { return window_->session().run() != nullptr; }, 10000));
+  go_to_what_if();
+  desk_->apply({{edit(R"({"edit":"residual.clip","limit":20})")}});
+  ASSERT_TRUE(QTest::qWaitFor([&] { return desk_->state().preview != nullptr; }, 10000));
+  window_->session().selectRun(edited, "run0_edit0");
+  EXPECT_EQ(desk_->state().preview, nullptr);
+  EXPECT_THAT(desk_->state().preview_failure, HasSubstr("a twin under edits"));
+  // And the run itself has it again, without any other change.
+  window_->session().selectRun(edited, "run0");
+  EXPECT_TRUE(QTest::qWaitFor([&] { return desk_->state().preview != nullptr; }, 10000));
 }
 
 TEST_F(WhatIfWindow, AbsorbingWritesAModelThatComputesTheSame) {
@@ -320,9 +340,12 @@ TEST_F(WhatIfWindow, AbsorbingWritesAModelThatComputesTheSame) {
   EXPECT_THAT(desk_->state().note, HasSubstr("the same function"));
   EXPECT_TRUE(fs::exists(folder + "/config.json"));
   EXPECT_EQ(test::cli({"info", folder}).code, 0);
-  desk_->absorb("11", "auto", folder);
+  desk_->absorb("11", "auto", folder + "/");
   ASSERT_TRUE(QTest::qWaitFor([&] { return !desk_->state().is_absorbing; }, 30000));
-  EXPECT_THAT(panel_->failureText().toStdString(), HasSubstr("exists already"));
+  EXPECT_THAT(panel_->failureText().toStdString(), HasSubstr("absorbed: exists already"));
+  desk_->absorb("all", "auto", folder + "-all");
+  ASSERT_TRUE(QTest::qWaitFor([&] { return !desk_->state().is_absorbing; }, 30000));
+  EXPECT_THAT(panel_->failureText().toStdString(), HasSubstr("found all of them"));
 }
 
 TEST_F(WhatIfWindow, ProbesRunFromTheButtonAndAreTheVerbs) {

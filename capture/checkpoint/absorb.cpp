@@ -207,6 +207,15 @@ void write_config(const ModelFiles& model, const fs::path& folder) {
     throw Error(ErrorKind::io, (folder / "config.json").string() + ": cannot be written");
 }
 
+void copy_if_there(const fs::path& from, const fs::path& to) {
+  std::error_code error;
+  if (!fs::exists(from, error)) return;
+  fs::copy_file(from, to, error);
+  if (error)
+    throw Error(ErrorKind::io, fmt::format("{}: cannot be copied to {}: {}", from.string(),
+                                           to.string(), error.message()));
+}
+
 void check(const ModelFiles& model, const Absorption& absorption) {
   const auto refuse = [](const std::string& message) {
     throw Error(ErrorKind::invalid_argument, message);
@@ -253,11 +262,10 @@ void write_absorbed(const ModelFiles& model, const Absorption& absorption,
     write_gguf_metadata(*model.gguf(), {"tokenizer.", "general.architecture"},
                         (fs::path(folder) / "tokenizer.gguf").string());
   if (model.container() == Container::safetensors)
-    for (const char* name :
-         {"tokenizer.json", "tokenizer.model", "tokenizer.gguf", "tokenizer_config.json",
-          "special_tokens_map.json", "generation_config.json", "chat_template.jinja"})
-      if (fs::exists(fs::path(model.path()) / name, error))
-        fs::copy_file(fs::path(model.path()) / name, fs::path(folder) / name, error);
+    for (const char* name : {"tokenizer.json", "tokenizer.model", "tokenizer.gguf",
+                             "tokenizer_config.json", "special_tokens_map.json",
+                             "added_tokens.json", "generation_config.json", "chat_template.jinja"})
+      copy_if_there(fs::path(model.path()) / name, fs::path(folder) / name);
   write_config(model, folder);
 }
 

@@ -63,6 +63,24 @@ TEST(Absorb, DividesWritersAndMultipliesReaders) {
   EXPECT_EQ(open_model(again)->read_vector(Role::ln1_pre, 0)[37], 8);
 }
 
+TEST(Absorb, TakesTheTokenizersFilesOrSaysWhichItCannot) {
+  const std::string folder = test::scratch_folder(), mine = folder + "/mine";
+  fs::copy(kPlanted, mine);
+  test::write_file(mine, "added_tokens.json", "{}");
+  write_absorbed(*open_model(mine), {{37}, {2}}, folder + "/out");
+  EXPECT_TRUE(fs::exists(folder + "/out/tokenizer.json"));
+  EXPECT_TRUE(fs::exists(folder + "/out/added_tokens.json"));
+  fs::create_directory(mine + "/tokenizer.model");
+  const auto model = open_model(mine);
+  try {
+    write_absorbed(*model, {{37}, {2}}, folder + "/again");
+    FAIL() << "expected an error";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::io);
+    EXPECT_THAT(error.what(), HasSubstr("tokenizer.model: cannot be copied"));
+  }
+}
+
 TEST(Absorb, RefusesWhatItCannotDo) {
   const std::string folder = test::scratch_folder();
   const auto model = open_model(kPlanted);

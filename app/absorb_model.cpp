@@ -148,7 +148,7 @@ std::optional<AbsorbOutcome> absorb_model(const ModelFiles& model, const AbsorbR
   AbsorbOutcome outcome;
   outcome.absorption = absorption_of(request, *before);
   const Part part{request.output + ".part"};
-  write_absorbed(model, outcome.absorption, part.path);
+  if (!write_absorbed(model, outcome.absorption, part.path, job.stop)) return std::nullopt;
   const auto absorbed = open_model(part.path);
   const auto after = record(*absorbed, request.run, folder.file("after.h5"), job);
   if (!after) return std::nullopt;

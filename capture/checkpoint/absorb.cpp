@@ -247,8 +247,8 @@ double absorbing_factor(double outlier, double typical) {
   return std::max(1.0, std::exp2(std::round(std::log2(outlier / typical))));
 }
 
-void write_absorbed(const ModelFiles& model, const Absorption& absorption,
-                    const std::string& folder) {
+bool write_absorbed(const ModelFiles& model, const Absorption& absorption,
+                    const std::string& folder, const std::stop_token& stop) {
   check(model, absorption);
   std::error_code error;
   if (fs::exists(folder, error) && !fs::is_empty(folder, error))
@@ -256,8 +256,9 @@ void write_absorbed(const ModelFiles& model, const Absorption& absorption,
   fs::create_directories(folder, error);
   if (error)
     throw Error(ErrorKind::io, fmt::format("{}: cannot be made: {}", folder, error.message()));
-  write_safetensors((fs::path(folder) / "model.safetensors").string(),
-                    Writer(model, absorption).tensors());
+  Writer writer(model, absorption);
+  if (!write_safetensors((fs::path(folder) / "model.safetensors").string(), writer.tensors(), stop))
+    return false;
   if (model.gguf() != nullptr)
     write_gguf_metadata(*model.gguf(), {"tokenizer.", "general.architecture"},
                         (fs::path(folder) / "tokenizer.gguf").string());
@@ -267,6 +268,7 @@ void write_absorbed(const ModelFiles& model, const Absorption& absorption,
                              "added_tokens.json", "generation_config.json", "chat_template.jinja"})
       copy_if_there(fs::path(model.path()) / name, fs::path(folder) / name);
   write_config(model, folder);
+  return true;
 }
 
 }  // namespace sinkscope

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #pragma once
 
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -21,11 +22,12 @@ struct Absorption {
 // Writes `folder`: model.safetensors (float32), config.json with "pre_affine": true, and the
 // tokenizer: the files of a Hugging Face folder, or tokenizer.gguf, the metadata of a GGUF file.
 // Sinkscope opens it again; other programs that do not know pre_affine would read it wrongly.
+// false: stopped between two pieces of a tensor, the folder is not whole.
 // Throws Error: invalid_argument (a dimension that is not there, factors that are not above 0, a
 // folder that exists and is not empty), unsupported (an architecture whose writers are not known,
 // rotary positions that no config.json can say), io.
-void write_absorbed(const ModelFiles& model, const Absorption& absorption,
-                    const std::string& folder);
+bool write_absorbed(const ModelFiles& model, const Absorption& absorption,
+                    const std::string& folder, const std::stop_token& stop = {});
 
 // The factor that brings a dimension of size `outlier` down to `typical`: the nearest power of two,
 // at least 1.

@@ -42,7 +42,8 @@ std::string header_of(const std::vector<TensorToWrite>& tensors) {
 
 }  // namespace
 
-void write_safetensors(const std::string& path, const std::vector<TensorToWrite>& tensors) {
+bool write_safetensors(const std::string& path, const std::vector<TensorToWrite>& tensors,
+                       const std::stop_token& stop) {
   namespace fs = std::filesystem;
   std::error_code error;
   if (fs::exists(path, error)) throw Error(ErrorKind::invalid_argument, path + ": exists already");
@@ -55,7 +56,7 @@ void write_safetensors(const std::string& path, const std::vector<TensorToWrite>
     const std::int64_t width = count(tensor) / std::max<std::int64_t>(1, rows);
     const std::int64_t step =
         std::max<std::int64_t>(1, kBlockFloats / std::max<std::int64_t>(1, width));
-    for (std::int64_t begin = 0; begin < rows && file; begin += step) {
+    for (std::int64_t begin = 0; begin < rows && file && !stop.stop_requested(); begin += step) {
       const std::int64_t end = std::min(rows, begin + step);
       block.resize(static_cast<std::size_t>((end - begin) * width));
       tensor.fill(begin, end, block.data());
@@ -64,8 +65,12 @@ void write_safetensors(const std::string& path, const std::vector<TensorToWrite>
     }
   }
   file.close();
+  if (stop.stop_requested()) {
+    fs::remove(part, error);
+    return false;
+  }
   if (file) fs::rename(part, path, error);
-  if (file && !error) return;
+  if (file && !error) return true;
   const std::string reason = error ? error.message() : std::strerror(errno);
   fs::remove(part, error);
   throw Error(ErrorKind::io, fmt::format("{}: cannot be written: {}", path, reason));

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -16,7 +17,9 @@ struct TensorToWrite {
 };
 
 // Writes a safetensors file of these tensors, a few rows at a time, beside its place and then
-// renamed. Throws Error: invalid_argument for a file that is there already, io.
-void write_safetensors(const std::string& path, const std::vector<TensorToWrite>& tensors);
+// renamed. false: stopped, and nothing is left. Throws Error: invalid_argument for a file that is
+// there already, io.
+bool write_safetensors(const std::string& path, const std::vector<TensorToWrite>& tensors,
+                       const std::stop_token& stop = {});
 
 }  // namespace sinkscope

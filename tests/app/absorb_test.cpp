@@ -63,6 +63,14 @@ TEST(Absorb, DividesWritersAndMultipliesReaders) {
   EXPECT_EQ(open_model(again)->read_vector(Role::ln1_pre, 0)[37], 8);
 }
 
+TEST(Absorb, StopsBetweenTwoPieces) {
+  const std::string folder = test::scratch_folder() + "/out";
+  std::stop_source stop;
+  stop.request_stop();
+  EXPECT_FALSE(write_absorbed(*open_model(kPlanted), {{37}, {2}}, folder, stop.get_token()));
+  EXPECT_TRUE(fs::is_empty(folder));
+}
+
 TEST(Absorb, TakesTheTokenizersFilesOrSaysWhichItCannot) {
   const std::string folder = test::scratch_folder(), mine = folder + "/mine";
   fs::copy(kPlanted, mine);

@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <QEvent>
+#include <QWidget>
 #include <filesystem>
 #include <utility>
 
@@ -53,11 +55,13 @@ void replace_file(const std::string& from, const std::string& to) {
 
 }  // namespace
 
-WhatIfDesk::WhatIfDesk(Session& session, QObject* parent)
-    : QObject(parent),
+WhatIfDesk::WhatIfDesk(Session& session, QWidget* panel)
+    : QObject(panel),
       session_(session),
+      panel_(*panel),
       files_(std::make_shared<OpenFiles>()),
       worker_(std::make_unique<Worker>(*this)) {
+  panel->installEventFilter(this);
   connect(&session_, &Session::opened, this, &WhatIfDesk::follow);
   connect(&session_, &Session::selectionChanged, this, &WhatIfDesk::follow);
   connect(&job_, &BackgroundJob::progressed, this, &WhatIfDesk::progressed);
@@ -76,6 +80,18 @@ WhatIfDesk::WhatIfDesk(Session& session, QObject* parent)
 }
 
 WhatIfDesk::~WhatIfDesk() { worker_.reset(); }
+
+bool WhatIfDesk::eventFilter(QObject* watched, QEvent* event) {
+  if (watched == &panel_ && event->type() == QEvent::Show) look();
+  return QObject::eventFilter(watched, event);
+}
+
+void WhatIfDesk::look() {
+  if (is_looked_at_) return;
+  is_looked_at_ = true;
+  readMaps();
+  startPreview();
+}
 
 void WhatIfDesk::apply(EditList edits) {
   history_.apply(std::move(edits));
@@ -179,10 +195,8 @@ void WhatIfDesk::follow() {
   state_.maps_request.layer = cell.layer;
   state_.maps_request.head = cell.head;
   publish();
-  if (is_other || state_.maps_request != before) {
-    readMaps();
-    preview(preview_edits_, preview_selected_);
-  }
+  if (is_other || state_.maps_request != before) is_looked_at_ = false;
+  if (panel_.isVisible()) look();
 }
 
 std::string WhatIfDesk::obstacle() const {
@@ -238,7 +252,10 @@ void WhatIfDesk::run() {
                  tidy();
                  result_edits_ = edits;
                  state_.maps = nullptr;
-                 readMaps();
+                 if (panel_.isVisible())
+                   readMaps();
+                 else
+                   is_looked_at_ = false;
                };
              });
   publish();

@@ -16,12 +16,13 @@ namespace sinkscope {
 
 // The what-if that the user works on: its edits with their history, the rerun of the model in the
 // background, and what it showed. Results are captures in a folder that goes with the desk; they
-// may be saved elsewhere.
+// may be saved elsewhere. Maps and previews are read only while the panel is seen.
 class WhatIfDesk : public QObject {
   Q_OBJECT
 
  public:
-  explicit WhatIfDesk(Session& session, QObject* parent = nullptr);
+  // `panel`: whose being shown counts.
+  WhatIfDesk(Session& session, QWidget* panel);
   ~WhatIfDesk() override;
 
   const WhatIfState& state() const { return state_; }
@@ -57,9 +58,13 @@ class WhatIfDesk : public QObject {
   void changed();  // state() has
   void progressed(const sinkscope::ProgressView& view);
 
+ protected:
+  bool eventFilter(QObject* watched, QEvent* event) override;
+
  private:
   void edited();
   void follow();    // what is open and selected
+  void look();      // reads what the panel shows, unless that was done
   void readMaps();  // of the result, for the selected place
   void publish();
   void startPreview();      // of what is selected now; waits for one that is on its way
@@ -72,6 +77,8 @@ class WhatIfDesk : public QObject {
   std::string obstacle() const;
 
   Session& session_;
+  QWidget& panel_;
+  bool is_looked_at_ = true;  // maps and preview are of what is selected, or being read
   EditHistory history_;
   WhatIfState state_;
   bool runs_always_ = false;

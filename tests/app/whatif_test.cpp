@@ -97,7 +97,7 @@ nlohmann::json json_of(const CliRun& run) {
 }
 
 const std::string kTokens = "0,5,9,3,7,2,8,4,6,1";
-const std::string kClip = R"({"edit":"residual.clip","limit":50})";
+const std::string kClip = R"({"edit":"residual.clip","limit":10})";
 
 // What a what-if prints and holds is the same whether its baseline runs with it or was recorded.
 TEST(WhatIfVerb, BaselineOfAnotherCaptureGivesTheSameNumbers) {

@@ -208,7 +208,7 @@ TEST(FieldCases, FC54_Softmax1InBothBodies) {
     // One head of width 1: the last query's scores are the keys.
     const at::Tensor k = at::tensor(row.scores).view({3, 1, 1});
     AttentionEdit edit;
-    edit.normalizers = {{.kind = NormalizerKind::softmax1}};
+    edit.normalizers = {Normalizer{.kind = NormalizerKind::softmax1}};
     AttentionCall call{at::ones({3, 1, 1}), k, at::ones({3, 1, 1}), 1, 0};
     call.edit = &edit;
     for (auto* body : {attend_fused, attend_reference}) {

@@ -34,8 +34,7 @@ bool WhatIfParts::takes_effect(const E& edit) const {
   if constexpr (requires { edit.sites; }) {
     bool any = is_at_state(edit, Site::resid_pre, 0, spec.n_layers);
     for (int layer = 0; layer < spec.n_layers; ++layer)
-      any = any ||
-            (!spec.parallel && is_at_state(edit, Site::resid_mid, layer, spec.n_layers)) ||
+      any = any || (!spec.parallel && is_at_state(edit, Site::resid_mid, layer, spec.n_layers)) ||
             is_at_state(edit, Site::resid_post, layer, spec.n_layers);
     return any;
   } else if constexpr (requires { edit.norms; }) {

@@ -121,7 +121,8 @@ TEST(AttentionSnapshot, MeanAndMaximumRunOverTheChosenHeads) {
   EXPECT_NEAR(all.sink_score, (1 + 4 * 0.4) / 5, 1e-6);
 }
 
-TEST(AttentionSnapshot, WithoutTheSinkRowsSumToOneAgain) {
+// FC-39: "which token do all heads look at?" is not answered by the sink.
+TEST(FieldCases, FC39_WithoutTheSinkRowsSumToOneAgain) {
   AttentionRequest request = one_head(2, 1);
   request.view = AttentionView::sink_removed;
   const auto snapshot = read_attention(capture_of(kT), request);

@@ -194,6 +194,40 @@ TEST(Attention, SinkLogitsTakeTheirShare) {
   }
 }
 
+// One head of width 1: the last query's scores are the keys.
+AttentionCall scores_of_last_query(const std::vector<float>& scores) {
+  const auto T = static_cast<std::int64_t>(scores.size());
+  return {at::ones({T, 1, 1}), at::tensor(scores).view({T, 1, 1}), at::ones({T, 1, 1}), 1, 0};
+}
+
+// FC-32: a learned sink takes its share; what is left of a row is not normalized again.
+TEST(FieldCases, FC32_ALearnedSinkTakesItsShare) {
+  AttentionCall call = scores_of_last_query({0, 0, 0});
+  call.sink = at::zeros({1, 3});
+  for (auto* body : {attend_fused, attend_reference}) {
+    AttentionStats stats(1, 1, 3);
+    WholeMaps maps(1, 3);
+    body(call, {1, 3}, stats, &maps, {});
+    for (int j = 0; j < 3; ++j) EXPECT_NEAR(maps.maps[0][2][j].item<float>(), 0.25f, 1e-7);
+    EXPECT_NEAR(stats.null_mass[2], 0.25f, 1e-7);
+  }
+}
+
+// FC-33: 50·tanh(100/50) = 48.2014; 0 = no cap.
+TEST(FieldCases, FC33_ScoresAreCappedBeforeTheSoftmax) {
+  AttentionCall call = scores_of_last_query({100, 0});
+  for (auto* body : {attend_fused, attend_reference}) {
+    AttentionStats stats(1, 1, 2);
+    call.cap = 50;
+    body(call, {1, 2}, stats, nullptr, {});
+    EXPECT_NEAR(stats.logit_max[1], 48.2014, 1e-4);
+    EXPECT_NEAR(stats.logit_gap[1], 48.2014, 1e-4);
+    call.cap = 0;
+    body(call, {1, 2}, stats, nullptr, {});
+    EXPECT_EQ(stats.logit_max[1], 100);
+  }
+}
+
 // FC-54: softmax1 is not shift invariant, and neither overflows nor loses a row far below zero.
 TEST(FieldCases, FC54_Softmax1InBothBodies) {
   struct Row {

@@ -21,6 +21,8 @@ void read_gemma(const JsonKeys& keys, HfConfig& out) {
   spec.attention_scale = 1.0 / std::sqrt(keys.number("query_pre_attn_scalar").value_or(256));
   spec.score_cap = keys.number("attn_logit_softcapping").value_or(0);
   spec.logit_cap = keys.number("final_logit_softcapping").value_or(0);
+  if (spec.score_cap < 0 || spec.logit_cap < 0)
+    out.obstacles.push_back("a soft cap is negative; 0 or null means none");
   read_attention_bias(keys, out);
   if (keys.boolean("use_bidirectional_attention").value_or(false))
     out.obstacles.push_back("use_bidirectional_attention is not supported");

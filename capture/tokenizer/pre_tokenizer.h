@@ -47,7 +47,10 @@ class PreTokenizer {
   using Stage = std::variant<SplitStage, ByteLevelStage, MetaspaceStage>;
 
   PreTokenizer() : gpt2_(gpt2_pattern()) {}
-  void add(Stage stage) { stages_.push_back(std::move(stage)); }
+  template <class S>
+  void add(S stage) {
+    stages_.emplace_back(std::in_place_type<S>, std::move(stage));
+  }
 
   // `place`: whether anything is in front of the text.
   enum class Place { begin, middle };

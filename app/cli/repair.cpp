@@ -11,6 +11,7 @@
 #include "app/cli/format_text.h"
 #include "app/cli/run_cli.h"
 #include "app/cli/verbs.h"
+#include "app/replace_file.h"
 #include "core/capture_reader.h"
 #include "core/error.h"
 #include "core/recording_state.h"
@@ -127,15 +128,7 @@ void copy_to(const std::string& from, const Flags& flags, Console& console) {
   if (!flags.force && fs::exists(*flags.output, error))
     throw Error(ErrorKind::invalid_argument,
                 fmt::format("{}: exists already; --force replaces it", *flags.output));
-  const std::string unborn = *flags.output + ".copy.tmp";
-  fs::copy_file(from, unborn, fs::copy_options::none, error);
-  if (!error) fs::rename(unborn, *flags.output, error);
-  if (error) {
-    std::error_code ignored;
-    fs::remove(unborn, ignored);
-    throw Error(ErrorKind::io,
-                fmt::format("{}: cannot copy to it: {}", *flags.output, error.message()));
-  }
+  replace_file(from, *flags.output);
   console.out << fmt::format("copied to {}\nnext: sinkscope sinks {}\n", *flags.output,
                              shell_word(*flags.output));
 }

@@ -12,6 +12,7 @@
 #include "app/cli/parse_text.h"
 #include "app/cli/size_table.h"
 #include "app/record_capture.h"
+#include "app/replace_file.h"
 #include "app/what_if_plan.h"
 #include "core/error.h"
 
@@ -41,17 +42,6 @@ struct Unfinished {
     for (const std::string& file : left) remove_file(file);
   }
 };
-
-// The file at `to` is the old one or the whole new one, also when the disk is full.
-void replace_file(const std::string& from, const std::string& to) {
-  const std::string copy = to + ".copy.tmp";
-  std::error_code failure;
-  fs::copy_file(from, copy, fs::copy_options::overwrite_existing, failure);
-  if (!failure) fs::rename(copy, to, failure);
-  if (!failure) return;
-  remove_file(copy);
-  throw Error(ErrorKind::io, fmt::format("{}: cannot be written: {}", to, failure.message()));
-}
 
 }  // namespace
 

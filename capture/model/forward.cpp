@@ -10,11 +10,6 @@
 namespace sinkscope {
 namespace {
 
-// Whether the kernels over float rows take it.
-bool is_plain(const at::Tensor& x) {
-  return x.is_cpu() && x.scalar_type() == at::kFloat && x.stride(-1) == 1;
-}
-
 // One position at a time; the heads of a position lie anywhere in a wider matrix.
 at::Tensor rotate_on_cpu(const at::Tensor& x, const RotaryTable& rotary) {
   const std::int64_t T = x.size(1), n = rotary.cos.size(-1);

@@ -10,11 +10,6 @@
 namespace sinkscope {
 namespace {
 
-// Whether the kernels over float rows take it: on the CPU, in float32, rows whole.
-bool is_plain(const at::Tensor& x) {
-  return x.is_cpu() && x.scalar_type() == at::kFloat && x.stride(-1) == 1;
-}
-
 // Rows of the last dimension, all the same distance apart, or undefined.
 std::optional<std::int64_t> row_stride(const at::Tensor& x) {
   if (!is_plain(x) || x.dim() < 2) return std::nullopt;
@@ -42,6 +37,10 @@ at::Tensor layer_norm(const Norm& norm, const at::Tensor& x) {
 }
 
 }  // namespace
+
+bool is_plain(const at::Tensor& x) {
+  return x.is_cpu() && x.scalar_type() == at::kFloat && x.stride(-1) == 1;
+}
 
 at::Tensor rms_norm(const at::Tensor& x, const at::Tensor& gain, double eps) {
   if (const auto stride = row_stride(x)) return rms_norm_on_cpu(x, *stride, gain, eps);

@@ -21,6 +21,9 @@ struct NormOutput {
   at::Tensor y, gate;
 };
 
+// Whether the kernels of row_math.h take it: on the CPU, in float32, rows whole.
+bool is_plain(const at::Tensor& x);
+
 // Over the last dimension of x, in float32, back in x's type.
 //   rms: w · x / sqrt(mean(x²) + eps)      layer_norm: w · (x − mean) / sqrt(var + eps) + b
 NormOutput apply_norm(const Norm& norm, const at::Tensor& x);

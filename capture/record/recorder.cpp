@@ -35,6 +35,13 @@ int residual_row(Site site, int layer, bool parallel) {
   return 2 * layer + (site == Site::resid_mid ? 1 : 2);
 }
 
+// Of a host_matrix [T, width].
+std::shared_ptr<const TapStats> stats_of(const at::Tensor& x) {
+  const auto rows = static_cast<int>(x.size(0)), width = static_cast<int>(x.size(1));
+  return std::make_shared<TapStats>(
+      tap_stats(x.const_data_ptr<float>(), rows, width, width, parallel_for));
+}
+
 }  // namespace
 
 void parallel_for(std::int64_t n, std::int64_t grain, const RangeBody& body) {
@@ -69,9 +76,7 @@ void RunRecorder::on_tap(Site site, int layer, const at::Tensor& value) {
   }
   if (!has_statistics(site)) return;
   const at::Tensor x = host_matrix(value);
-  const auto width = static_cast<int>(x.size(1));
-  const auto stats = std::make_shared<TapStats>(
-      tap_stats(x.data_ptr<float>(), seq_len_, width, width, parallel_for));
+  const auto stats = stats_of(x);
   write_stats(site, layer, stats, reads_residual(site) ? residual_stats_ : nullptr, std::nullopt);
   if (site == Site::ln_final_out && layout_.stream)
     queue_.push(x.numel() * 4, [x, run = run_](CaptureWriter& writer) {
@@ -86,19 +91,14 @@ void RunRecorder::on_norm_input(Role /*role*/, int /*layer*/, const at::Tensor& 
 }
 
 void RunRecorder::on_resume(const at::Tensor& stream) {
-  const at::Tensor x = host_matrix(stream);
-  const auto width = static_cast<int>(x.size(1));
-  residual_stats_ = std::make_shared<TapStats>(
-      tap_stats(x.data_ptr<float>(), seq_len_, width, width, parallel_for));
+  residual_stats_ = stats_of(host_matrix(stream));
 }
 
 void RunRecorder::on_residual(Site site, int layer, const at::Tensor& value) {
   const at::Tensor x = host_matrix(value);
   const auto width = static_cast<int>(x.size(1));
-  const float* values = x.data_ptr<float>();
-  const auto stats =
-      std::make_shared<TapStats>(tap_stats(values, seq_len_, width, width, parallel_for));
-  const double median = median_abs(values, seq_len_, width, width, parallel_for);
+  const auto stats = stats_of(x);
+  const double median = median_abs(x.const_data_ptr<float>(), seq_len_, width, width, parallel_for);
   residual_stats_ = stats;
   write_stats(site, layer, stats, nullptr, median);
   if (site == Site::resid_post) write_stats(Site::resid_pre, layer + 1, stats, nullptr, median);

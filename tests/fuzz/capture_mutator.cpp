@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <limits>
 #include <sstream>
@@ -320,9 +321,9 @@ void make_indices_small(const std::string& path) {
 }  // namespace
 
 std::string base_capture() {
-  char folder[] = "/tmp/sinkscope-fuzz-XXXXXX";
-  if (mkdtemp(folder) == nullptr) throw std::runtime_error("no folder for the base capture");
-  const std::string path = std::string(folder) + "/base.h5";
+  std::string folder = (std::filesystem::temp_directory_path() / "sinkscope-fuzz-XXXXXX").string();
+  if (mkdtemp(folder.data()) == nullptr) throw std::runtime_error("no folder for the base capture");
+  const std::string path = folder + "/base.h5";
   CaptureLayout layout = test::sample_layout();
   layout.runs.resize(1);  // every change hits what is read
   layout.sites.push_back({"hook_resid_pre", {0}, 6, false, true});
@@ -341,7 +342,7 @@ std::string base_capture() {
   std::ostringstream bytes;
   bytes << std::ifstream(path, std::ios::binary).rdbuf();
   unlink(path.c_str());
-  rmdir(folder);
+  rmdir(folder.c_str());
   return bytes.str();
 }
 

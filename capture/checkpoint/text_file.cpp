@@ -3,10 +3,10 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <filesystem>
 #include <nlohmann/json.hpp>
-#include <unordered_set>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "capture/checkpoint/file_reader.h"
@@ -30,37 +30,92 @@ std::string read_text_file(const std::string& path) {
 
 namespace {
 
-// Looks over a document while it is parsed.
-class JsonGuard {
+// Builds a document from the parser's events and looks it over meanwhile: the library's own builder
+// keeps a key that occurs twice once, without a word. What it is called with comes from the
+// library's interface json_sax.
+class DocumentBuilder {
  public:
-  explicit JsonGuard(const std::string& path) : path_(path) {}
+  using Json = nlohmann::json;
 
-  bool operator()(int depth, nlohmann::json::parse_event_t event, const nlohmann::json& parsed) {
-    using Event = nlohmann::json::parse_event_t;
-    // The library's parser recurses nowhere, but its documents are destroyed and printed
-    // recursively.
-    if (depth > kDeepest) refuse(fmt::format("nested more than {} deep", kDeepest));
-    const auto level = static_cast<std::size_t>(depth);
-    if (event == Event::object_start) {
-      keys_.resize(std::max(keys_.size(), level + 2));
-      keys_[level + 1].clear();
-    } else if (event == Event::key) {
-      const auto& key = parsed.get_ref<const std::string&>();
-      if (!keys_[level].insert(key).second)
-        refuse(fmt::format("the key \"{}\" occurs twice in one object", printable(key)));
-    }
+  DocumentBuilder(const std::string& path, const std::string& text) : path_(path), text_(text) {}
+
+  Json take() { return std::move(root_); }
+
+  bool null() { return add(nullptr); }
+  bool boolean(bool value) { return add(value); }
+  bool number_integer(Json::number_integer_t value) { return add(value); }
+  bool number_unsigned(Json::number_unsigned_t value) { return add(value); }
+  bool number_float(Json::number_float_t value, const std::string&) { return add(value); }
+  bool string(std::string& value) { return add(std::move(value)); }
+  bool binary(Json::binary_t& value) { return add(std::move(value)); }
+
+  bool start_object(std::size_t) { return open(Json::object()); }
+  bool start_array(std::size_t) { return open(Json::array()); }
+  bool end_object() { return close(); }
+  bool end_array() { return close(); }
+
+  bool key(std::string& name) {
+    const auto [member, is_new] =
+        open_.back()->get_ref<Json::object_t&>().emplace(std::move(name), nullptr);
+    if (!is_new)
+      refuse(fmt::format("the key \"{}\" occurs twice in one object", printable(member->first)));
+    member_ = &member->second;
     return true;
   }
 
+  template <class Exception>
+  bool parse_error(std::size_t at, const std::string&, const Exception& e) {
+    if constexpr (!std::is_same_v<Exception, Json::parse_error>)
+      refuse(fmt::format("not JSON: {}", printable(e.what())));  // a number beyond every range
+    refuse(fmt::format("not JSON at byte {}{}", at,
+                       text_.starts_with("version https://git-lfs")
+                           ? ": a Git-LFS pointer, not the file itself"
+                           : ""));
+  }
+
  private:
-  static constexpr int kDeepest = 64;
+  static constexpr std::size_t kDeepest = 64;
 
   [[noreturn]] void refuse(const std::string& what) const {
     throw Error(ErrorKind::corrupt, fmt::format("{}: {}", path_, what));
   }
 
+  // Where the next value belongs. Elements keep their place while they are open: only the
+  // innermost open array grows.
+  template <class Value>
+  Json& place(Value&& value) {
+    if (open_.empty()) return root_ = std::forward<Value>(value);
+    if (open_.back()->is_array()) {
+      auto& array = open_.back()->get_ref<Json::array_t&>();
+      return array.emplace_back(std::forward<Value>(value));
+    }
+    return *member_ = std::forward<Value>(value);
+  }
+
+  template <class Value>
+  bool add(Value&& value) {
+    place(std::forward<Value>(value));
+    return true;
+  }
+
+  // The library's parser recurses nowhere, but its documents are destroyed and printed recursively.
+  bool open(Json&& value) {
+    if (open_.size() > kDeepest) refuse(fmt::format("nested more than {} deep", kDeepest));
+    Json& placed = place(std::move(value));
+    open_.push_back(&placed);
+    return true;
+  }
+
+  bool close() {
+    open_.pop_back();
+    return true;
+  }
+
   const std::string& path_;
-  std::vector<std::unordered_set<std::string>> keys_;  // by depth, of the objects that are open
+  const std::string& text_;
+  Json root_;
+  Json* member_ = nullptr;   // what the last key names
+  std::vector<Json*> open_;  // objects and arrays, the outermost first
 };
 
 }  // namespace
@@ -71,20 +126,9 @@ bool is_there(const std::string& path) {
 }
 
 nlohmann::json parse_json(const std::string& text, const std::string& path) {
-  JsonGuard guard(path);
-  try {
-    return nlohmann::json::parse(
-        text, [&guard](int depth, nlohmann::json::parse_event_t event, nlohmann::json& parsed) {
-          return guard(depth, event, parsed);
-        });
-  } catch (const nlohmann::json::parse_error& e) {
-    throw Error(ErrorKind::corrupt, fmt::format("{}: not JSON at byte {}{}", path, e.byte,
-                                                text.starts_with("version https://git-lfs")
-                                                    ? ": a Git-LFS pointer, not the file itself"
-                                                    : ""));
-  } catch (const nlohmann::json::exception& e) {  // a number beyond every range
-    throw Error(ErrorKind::corrupt, fmt::format("{}: not JSON: {}", path, printable(e.what())));
-  }
+  DocumentBuilder document(path, text);
+  nlohmann::json::sax_parse(text, &document);
+  return document.take();
 }
 
 nlohmann::json parse_json_file(const std::string& path) {

@@ -24,7 +24,9 @@ void pool_thumbnail(const AttentionBlock& block, int seq_len, int bins, int firs
   SINKSCOPE_BY_ISA(pool_thumbnail, block, seq_len, bins, first_bin, thumbnail);
 }
 
-float lower_median(const float* values, int n) { SINKSCOPE_BY_ISA(lower_median, values, n); }
+float kth_smallest(const float* values, int n, int k) {
+  SINKSCOPE_BY_ISA(kth_smallest, values, n, k);
+}
 
 double log_sum_exp(const float* values, std::int64_t n) {
   SINKSCOPE_BY_ISA(log_sum_exp, values, n);

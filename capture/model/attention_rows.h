@@ -58,8 +58,8 @@ void cap_scores(const AttentionBlock& block, float cap);
 void pool_thumbnail(const AttentionBlock& block, int seq_len, int bins, int first_bin,
                     float* thumbnail);
 
-// Element (n-1)/2 of the sorted values; n ≥ 1, no NaN. Used by the statistics, public for tests.
-float lower_median(const float* values, int n);
+// Element k of the sorted values, 0 ≤ k < n, no NaN; −0 and +0 are equal.
+float kth_smallest(const float* values, int n, int k);
 
 // ln Σ exp(values), n ≥ 1.
 double log_sum_exp(const float* values, std::int64_t n);

@@ -327,8 +327,8 @@ void cap_scores(const AttentionBlock& b, float cap) {
   }
 }
 
-float lower_median(const float* values, int n) {
-  return select(values, n, (n - 1) / 2, range_of(values, n));
+float kth_smallest(const float* values, int n, int k) {
+  return select(values, n, k, range_of(values, n));
 }
 
 double log_sum_exp(const float* values, std::int64_t n) {

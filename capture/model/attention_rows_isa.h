@@ -13,7 +13,7 @@
   void cap_scores(const AttentionBlock&, float cap);                                     \
   void pool_thumbnail(const AttentionBlock&, int seq_len, int bins, int first_bin,       \
                       float* thumbnail);                                                 \
-  float lower_median(const float* values, int n);                                        \
+  float kth_smallest(const float* values, int n, int k);                                 \
   double log_sum_exp(const float* values, std::int64_t n);                               \
   int first_above(const float* values, int n, int from, float bar);                      \
   }

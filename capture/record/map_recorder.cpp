@@ -49,9 +49,13 @@ const float* MapRecorder::line(int head_slot, int row_slot) const {
 }
 
 void MapRecorder::end_tile(int key_end, int window) {
-  // What lies beyond the keys is written with the last chunk: make it zero.
+  // What lies beyond the keys is written with the last chunk, and reduced with whole rows: zero.
+  const int zero_end =
+      pattern_.reduce == Reduce::none
+          ? std::min(seq_len_, (key_end + chunk_rows_ - 1) / chunk_rows_ * chunk_rows_)
+          : seq_len_;
   for (std::int64_t r = 0; r < std::int64_t{n_heads_} * n_rows_; ++r)
-    std::fill(tile_.get() + r * seq_len_ + key_end, tile_.get() + (r + 1) * seq_len_, 0.0f);
+    std::fill(tile_.get() + r * seq_len_ + key_end, tile_.get() + r * seq_len_ + zero_end, 0.0f);
   if (pattern_.reduces(ReduceOver::layers)) {
     reduce_layers(window);
   } else if (pattern_.reduce == Reduce::none) {

@@ -10,6 +10,7 @@
 #include <optional>
 #include <utility>
 
+#include "capture/model/attention_rows.h"
 #include "capture/model/isa.h"
 #include "capture/record/tap_stats_isa.h"
 
@@ -179,6 +180,8 @@ struct Matrix {
   std::int64_t stride;
 };
 
+constexpr std::int32_t kInfinityBits = 0x7f800000;
+
 // |x| as bits: non-negative floats are ordered as their bits are, NaN above all.
 std::int32_t abs_bits(float x) {
   std::int32_t bits;
@@ -186,7 +189,8 @@ std::int32_t abs_bits(float x) {
   return bits & 0x7fffffff;
 }
 
-// Values around the middle of every n-th |x|: the median of all lies between them, nearly always.
+// Values around the middle of 2,048 of the |x|, five standard errors of a sample's median away from
+// it: the median of all lies between them, nearly always.
 std::pair<std::int32_t, std::int32_t> likely_bracket(const Matrix& m) {
   const std::int64_t n = std::int64_t{m.seq_len} * m.width;
   const std::int64_t step =
@@ -194,8 +198,16 @@ std::pair<std::int32_t, std::int32_t> likely_bracket(const Matrix& m) {
   std::vector<std::int32_t> sample;
   for (std::int64_t i = 0; i < n; i += step)
     sample.push_back(abs_bits(m.x[i / m.width * m.stride + i % m.width]));
-  std::sort(sample.begin(), sample.end());
-  return {sample[sample.size() * 2 / 5], sample[sample.size() * 3 / 5]};
+  const auto size = static_cast<std::int64_t>(sample.size());
+  const auto reach =
+      static_cast<std::int64_t>(std::ceil(2.5 * std::sqrt(static_cast<double>(size))));
+  const auto nth = [&](std::int64_t k) {
+    const auto place = sample.begin() + std::clamp(k, std::int64_t{0}, size - 1);
+    std::nth_element(sample.begin(), place, sample.end());
+    return *place;
+  };
+  const std::int32_t low = nth(size / 2 - reach);
+  return {low, nth(size / 2 + reach)};
 }
 
 // The k-th of the |x|, if it lies in [low, high]: one pass counts what is below and keeps what is
@@ -220,6 +232,12 @@ std::optional<std::int32_t> select_inside(const Matrix& m, std::int64_t k, std::
   });
   k -= below;
   if (k < 0 || k >= static_cast<std::int64_t>(inside.size())) return std::nullopt;
+  if (high < kInfinityBits && inside.size() <= std::numeric_limits<int>::max()) {
+    std::vector<float> values(inside.size());
+    std::memcpy(values.data(), inside.data(), inside.size() * sizeof(float));
+    return abs_bits(
+        kth_smallest(values.data(), static_cast<int>(values.size()), static_cast<int>(k)));
+  }
   const auto middle = inside.begin() + static_cast<std::ptrdiff_t>(k);
   std::nth_element(inside.begin(), middle, inside.end());
   return *middle;

@@ -6,10 +6,8 @@
 #include <c10/core/InferenceMode.h>
 #include <c10/util/Exception.h>
 #include <fmt/format.h>
-#include <malloc.h>
 #include <torch/version.h>
 
-#include <limits>
 #include <new>
 
 #include "capture/model/attention_rows.h"
@@ -38,13 +36,6 @@ const char* name_of(Isa isa) {
 
 class TorchEngine : public Engine {
  public:
-  TorchEngine() {
-    // Activations and weights of one size come and go in every layer. Kept in the heap they cost
-    // nothing; given back to the system each time they cost a page fault every 4 KiB.
-    mallopt(M_MMAP_THRESHOLD, 1 << 30);
-    mallopt(M_TRIM_THRESHOLD, std::numeric_limits<int>::max());
-  }
-
   std::string torch_version() const override { return TORCH_VERSION; }
 
   std::string resolve_device(const std::string& request) const override {

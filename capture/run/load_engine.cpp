@@ -1,5 +1,11 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+#include <malloc.h>
+#include <sys/mman.h>
+
 #include <atomic>
+#include <cstdint>
+#include <cstdlib>
+#include <limits>
 
 #include "capture/engine.h"
 #include "core/error.h"
@@ -12,8 +18,28 @@ namespace {
 
 std::atomic<bool> is_loaded{false};
 
+// Activations and weights of one size come and go in every layer: given back to the system they
+// would cost a page fault every 4 KiB, and heaps that grow by single pages a system call each.
+// Together that is a tenth of a short recording.
+void keep_heaps() {
+  mallopt(M_MMAP_THRESHOLD, 1 << 30);
+  mallopt(M_TRIM_THRESHOLD, std::numeric_limits<int>::max());
+  mallopt(M_TOP_PAD, 64 << 20);
+}
+
 #ifdef SINKSCOPE_WITH_TORCH
+// The heap of this thread in large pages: LibTorch fills 40 MB in small pieces while it is loaded.
+void enlarge_pages() {
+  constexpr std::size_t kPage = 2 << 20, kBytes = 24 * kPage;
+  void* const room = std::malloc(kBytes);
+  if (room == nullptr) return;
+  const auto begin = (reinterpret_cast<std::uintptr_t>(room) + kPage - 1) / kPage * kPage;
+  madvise(reinterpret_cast<void*>(begin), kBytes - kPage, MADV_HUGEPAGE);
+  std::free(room);  // stays with the heap: see keep_heaps
+}
+
 Engine* open_module() {
+  enlarge_pages();
   using Entry = Engine* (*)();
   void* const entry =
       module_entry("libsinkscope_engine.so", SINKSCOPE_ENGINE_FILE, "sinkscope_engine");
@@ -26,6 +52,7 @@ Engine* open_module() {
 bool engine_is_loaded() { return is_loaded; }
 
 std::future<void> warm_engine() {
+  keep_heaps();
   return std::async(std::launch::async, [] {
     try {
       load_engine();
@@ -35,6 +62,7 @@ std::future<void> warm_engine() {
 }
 
 Engine& load_engine() {
+  keep_heaps();
 #ifdef SINKSCOPE_WITH_TORCH
   static Engine* const engine = open_module();
   is_loaded = true;

@@ -111,7 +111,7 @@ INSTANTIATE_TEST_SUITE_P(Shapes, AttentionRows,
                                            Case{448, 64, 0}, Case{1000, 37, 0}, Case{100, 19, 7},
                                            Case{3, 9, 16}, Case{640, 20, 300}));
 
-TEST(LowerMedian, IsElementHalfOfTheSortedValues) {
+TEST(KthSmallest, IsElementKOfTheSortedValues) {
   std::mt19937 random(3);
   std::normal_distribution<float> normal;
   for (int n : {1, 2, 3, 4, 15, 16, 17, 100, 513}) {
@@ -119,17 +119,19 @@ TEST(LowerMedian, IsElementHalfOfTheSortedValues) {
     for (float& v : x) v = normal(random);
     std::vector<float> sorted = x;
     std::sort(sorted.begin(), sorted.end());
-    EXPECT_EQ(lower_median(x.data(), n), sorted[static_cast<std::size_t>((n - 1) / 2)]) << n;
+    EXPECT_EQ(kth_smallest(x.data(), n, (n - 1) / 2), sorted[static_cast<std::size_t>((n - 1) / 2)])
+        << n;
   }
 }
 
-TEST(LowerMedian, EndsOnTies) {
+TEST(KthSmallest, EndsOnTies) {
   const std::vector<float> x = {2, 2, 2, 2, 1, 2, 2, 9};
-  EXPECT_EQ(lower_median(x.data(), static_cast<int>(x.size())), 2);
+  EXPECT_EQ(
+      kth_smallest(x.data(), static_cast<int>(x.size()), (static_cast<int>(x.size()) - 1) / 2), 2);
   const std::vector<float> zeros(37, 0.0f);
-  EXPECT_EQ(lower_median(zeros.data(), 37), 0);
+  EXPECT_EQ(kth_smallest(zeros.data(), 37, 18), 0);
   const std::vector<float> signs = {-1, 0, 0, 0, 0, 1};
-  EXPECT_EQ(lower_median(signs.data(), 6), 0);
+  EXPECT_EQ(kth_smallest(signs.data(), 6, 2), 0);
 }
 
 TEST(Thumbnail, KeepsTheLargestOfEachBin) {

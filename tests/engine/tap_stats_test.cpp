@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <random>
@@ -100,6 +101,23 @@ TEST(MedianAbs, IsTheLowerMedianOfAllValues) {
   EXPECT_EQ(median_abs(x.data(), 2, 3, 3), 2);
   const std::vector<float> strided = {-5, 1, 99, 3, -2, 99};  // [2, 2] with stride 3: 1 2 3 5
   EXPECT_EQ(median_abs(strided.data(), 2, 2, 3), 2);
+}
+
+TEST(MedianAbs, IsExactWhereTheBracketOfASampleHoldsItAndWhereNot) {
+  const int T = 300, D = 151;
+  std::vector<float> normal = random_matrix(T, D, 0.5, 2);
+  std::vector<float> sloped(normal.size()), lost = normal;
+  for (std::size_t i = 0; i < sloped.size(); ++i)  // all that the sample, every 23rd, meets is 1
+    sloped[i] = i % 23 == 0 ? 1.0f : -2.0f - static_cast<float>(i);
+  for (std::size_t i = 0; i < lost.size(); ++i)
+    if (i % 3 != 0) lost[i] = i % 3 == 1 ? NAN : -INFINITY;
+  for (std::vector<float> x : {normal, sloped}) {
+    const double found = median_abs(x.data(), T, D, D);
+    for (float& v : x) v = std::fabs(v);
+    std::sort(x.begin(), x.end());
+    EXPECT_EQ(found, x[(x.size() - 1) / 2]);
+  }
+  EXPECT_EQ(median_abs(lost.data(), T, D, D), INFINITY);  // a third each: finite, infinite, NaN
 }
 
 }  // namespace

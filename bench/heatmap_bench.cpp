@@ -64,6 +64,7 @@ void BM_next_range(benchmark::State& state) {
   int step = 0;
   for (auto _ : state) {
     request.mode = ++step % 2 == 0 ? RangeMode::percentile : RangeMode::mean_sd;
+    request.scale = step % 4 < 2 ? Scale::linear : Scale::log;
     benchmark::DoNotOptimize(finder.summary(finder.range(request)));
   }
 }

@@ -36,8 +36,6 @@ struct CompareRequest {
   bool operator==(const CompareRequest&) const = default;
 };
 
-using OpenModels = std::vector<std::shared_ptr<const OpenModel>>;
-
 // "L15H5", "L3, mean over heads", "all layers and heads", "L11 residual", "Attention pre-norm".
 std::string place_of(const CompareItem& item);
 

@@ -22,6 +22,7 @@ struct OpenModel {
   std::vector<std::string> unread_norms;
 };
 OpenModel open_for_window(const std::string& path);
+using OpenModels = std::vector<std::shared_ptr<const OpenModel>>;  // in the order of opening
 
 // One sentence: "SmolLM2-135M-Instruct is a llama of 30 layers, 9 heads and width 576: 134,515,008
 // parameters in a GGUF file of 93.5 MiB."

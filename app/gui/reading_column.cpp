@@ -48,8 +48,10 @@ ReadingColumn::ReadingColumn(Session& session, QWidget* parent)
     if (panel_ != nullptr) panel_->setRangeRequest(request);
   });
   connect(bar_, &ColorBar::reductionRequested, this, [this](Reduction reduction) {
-    for (Heatmap* map : panel_ == nullptr ? QList<Heatmap*>() : panel_->findChildren<Heatmap*>())
+    for (Heatmap* map : panel_ == nullptr ? QList<Heatmap*>() : panel_->findChildren<Heatmap*>()) {
+      pyramids_.serve(*map);
       map->setReduction(reduction);
+    }
   });
   connect(findings_, &FindingsList::picked, this, &ReadingColumn::picked);
   connect(pin_button_, &QToolButton::clicked, this, &ReadingColumn::pin);
@@ -172,12 +174,14 @@ void ReadingColumn::showReadOut(const ReadOut& readOut) {
 void ReadingColumn::remember(const ReadOut& readOut) {
   const Selection& selection = session_.selection();
   last_ = readOut;
+  const auto model = session_.model();
   last_run_.clear();
-  for (const PinColumn& column : pin_columns(session_.runs()))
-    if (column.path == selection.path && column.run == selection.run)
+  for (const PinColumn& column : pin_columns(session_.runs(), session_.models()))
+    if (selection.path.empty() ? model != nullptr && column.path == model->card.path
+                               : column.path == selection.path && column.run == selection.run)
       last_run_ = QString::fromStdString(column.title);
-  if (last_run_.isEmpty() && session_.model() != nullptr)
-    last_run_ = QString::fromStdString(session_.model()->card.spec.name);
+  if (last_run_.isEmpty() && model != nullptr)
+    last_run_ = QString::fromStdString(model->card.spec.name);
 }
 
 void ReadingColumn::showPinValues() {

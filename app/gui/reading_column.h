@@ -3,6 +3,7 @@
 
 #include <QWidget>
 
+#include "app/gui/pyramid_maker.h"
 #include "app/gui/session.h"
 #include "views/panels/panel.h"
 #include "views/widgets/pin_table.h"
@@ -45,6 +46,7 @@ class ReadingColumn : public QWidget {
   void fitTable();
 
   Session& session_;
+  PyramidMaker pyramids_;
   Panel* panel_ = nullptr;
   ColorBar* bar_;
   QLabel* cursor_;

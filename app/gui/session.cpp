@@ -69,6 +69,7 @@ void Session::addModel(OpenModel model) {
   std::erase_if(models_, [&](const auto& open) { return open->card.path == model.card.path; });
   models_.push_back(std::make_shared<const OpenModel>(std::move(model)));
   compare_.request.reset();  // it may have other numbers now
+  pins_.request.reset();
   // The model of the run that is looked at comes to it; any other takes its place.
   const auto facts = run();
   if (facts == nullptr || facts->model.fingerprint != models_.back()->fingerprint) selection_ = {};

@@ -152,11 +152,12 @@ void Session::changed() {
 
 void Session::refreshPins() {
   std::optional<PinsRequest> request;
-  if (!pinned_.empty() && !runs_.empty()) request = PinsRequest{pinned_, pin_columns(runs_)};
-  refresh(Picture::pins, pins_, "", request,
-          [](OpenFiles& files, const PinsRequest& wanted, const std::stop_token& stop) {
-            return read_pins(files, wanted, stop);
-          });
+  if (!pinned_.empty()) request = PinsRequest{pinned_, pin_columns(runs_, models_)};
+  refresh(
+      Picture::pins, pins_, "", request,
+      [models = models_](OpenFiles& files, const PinsRequest& wanted, const std::stop_token& stop) {
+        return read_pins(files, models, wanted, stop);
+      });
 }
 
 // Of the selected capture; without one of the open model, whose gains are in memory.

@@ -264,9 +264,10 @@ void WhatIfDesk::readMaps() {
       [this, files = files_, result, request, is_current](const std::stop_token& stop) {
         auto maps = std::make_shared<const CompareSnapshot>(
             read_before_after(files->reader(result->path), *result, request, stop));
-        return [this, maps, is_current] {
+        return [this, maps, prepared = prepare(*maps), is_current] {
           if (!is_current()) return;
           state_.maps = maps;
+          state_.prepared_maps = prepared;
           publish();
         };
       },

@@ -18,7 +18,7 @@ struct RangeFinder::Numbers {
   double lowest_positive = std::numeric_limits<double>::infinity();
   ZeroCounts zeros;
   OrderNumbers order;
-  std::pair<double, double> linear_mean_sd;
+  std::pair<double, double> linear_mean_sd, log_mean_sd;
 
   RangeExtent extent(Scale scale) const {
     if (scale == Scale::log)
@@ -30,8 +30,8 @@ struct RangeFinder::Numbers {
     if (scale == Scale::log) return {order.low_positive, order.high_positive};
     return {order.low, order.high};
   }
-  std::pair<double, double> mean_sd(Scale scale, const RangeExtent& extent) const {
-    return scale == Scale::log ? mean_sd_bounds(grids, extent, scale) : linear_mean_sd;
+  std::pair<double, double> mean_sd(Scale scale, const RangeExtent& /*extent*/) const {
+    return scale == Scale::log ? log_mean_sd : linear_mean_sd;
   }
   std::optional<double> median_magnitude() const {
     return cells.finite > zeros.zeros ? std::optional(order.median_magnitude) : std::nullopt;
@@ -108,8 +108,11 @@ RangeFinder::RangeFinder(std::vector<Grid> grids) {
   numbers->cells = count_cells(all);
   for (const Grid& grid : all) count_signs(grid, numbers->zeros, numbers->lowest_positive);
   numbers->order = order_numbers(all, numbers->zeros);
-  const RangeExtent extent = numbers->extent(Scale::linear);
-  if (extent.lo < extent.hi) numbers->linear_mean_sd = mean_sd_bounds(all, extent, Scale::linear);
+  for (const auto& [scale, bounds] : {std::pair(Scale::linear, &numbers->linear_mean_sd),
+                                      std::pair(Scale::log, &numbers->log_mean_sd)}) {
+    const RangeExtent extent = numbers->extent(scale);
+    if (extent.lo < extent.hi) *bounds = mean_sd_bounds(all, extent, scale);
+  }
   numbers_ = std::move(numbers);
 }
 

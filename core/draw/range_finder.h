@@ -19,7 +19,7 @@ class RangeFinder {
 
   std::span<const Grid> grids() const;
 
-  // find_range(grids(), request). Only mean ± 3 sd on a log scale passes over the cells.
+  // find_range(grids(), request), without a pass over the cells.
   ValueRange range(const RangeRequest& request) const;
 
   // summarize(grids(), range): one light pass, none where the range holds everything. Above

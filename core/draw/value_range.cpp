@@ -2,8 +2,12 @@
 #include "core/draw/value_range.h"
 
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <cmath>
 #include <limits>
+#include <numbers>
+#include <vector>
 
 #include "core/draw/grid_rows.h"
 #include "core/draw/order_statistics.h"
@@ -64,17 +68,44 @@ struct PassingNumbers {
 
 }  // namespace
 
-// In units of the largest magnitude, so that squares of 1e300 stay finite. On a log scale the mean
-// and deviation are those of log x.
-std::pair<double, double> mean_sd_bounds(std::span<const Grid> grids, const RangeExtent& extent,
-                                         Scale scale) {
+namespace {
+
+// ln x for finite x > 0 that is no denormal, to 1e-12: a table over the first seven bits of the
+// mantissa and four terms of the series behind it. A third of std::log's time, which large maps
+// feel.
+class Logarithm {
+ public:
+  Logarithm() {
+    for (int k = 0; k < kSteps; ++k) {
+      const double middle = 1 + (k + 0.5) / kSteps;
+      inverse_[k] = 1 / middle;
+      log_[k] = std::log(middle);
+    }
+  }
+  double operator()(double x) const {
+    const auto bits = std::bit_cast<std::uint64_t>(x);
+    const auto k = static_cast<std::size_t>((bits >> (52 - kBits)) & (kSteps - 1));
+    const double mantissa = std::bit_cast<double>((bits & kMantissa) | kOne);
+    const double r = mantissa * inverse_[k] - 1;
+    const auto exponent = static_cast<double>(static_cast<int>(bits >> 52) - 1023);
+    return exponent * std::numbers::ln2 + log_[k] + r * (1 - r * (0.5 - r * (1.0 / 3 - r * 0.25)));
+  }
+
+ private:
+  static constexpr int kBits = 7, kSteps = 1 << kBits;
+  static constexpr std::uint64_t kMantissa = (std::uint64_t{1} << 52) - 1,
+                                 kOne = std::uint64_t{1023} << 52;
+  std::array<double, kSteps> inverse_{}, log_{};
+};
+
+// In units of the largest magnitude, so that squares of 1e300 stay finite.
+std::pair<double, double> linear_mean_sd(std::span<const Grid> grids, const RangeExtent& extent) {
   const double unit = std::max(std::abs(extent.lo), std::abs(extent.hi));
-  const auto in_units = [&](double x) { return scale == Scale::log ? std::log(x) : x / unit; };
   const auto each = [&](auto&& f) {
     for (const Grid& grid : grids)
       for_each_row(grid, [&](int, int, const auto* x, int n) {
         for (int i = 0; i < n; ++i)
-          if (std::isfinite(x[i]) && counts(x[i], scale)) f(in_units(x[i]));
+          if (std::isfinite(x[i])) f(x[i] / unit);
       });
   };
   const auto n = static_cast<double>(extent.count);
@@ -83,10 +114,45 @@ std::pair<double, double> mean_sd_bounds(std::span<const Grid> grids, const Rang
   const double mean = sum / n;
   each([&](double x) { squares += (x - mean) * (x - mean); });
   const double reach = 3 * std::sqrt(squares / n);
-  const auto back = [&](double x) {
-    return std::clamp(scale == Scale::log ? std::exp(x) : x * unit, extent.lo, extent.hi);
-  };
-  return {back(mean - reach), back(mean + reach)};
+  return {(mean - reach) * unit, (mean + reach) * unit};
+}
+
+// One pass, around the middle of the extent, where squares stay small beside the deviation's.
+std::pair<double, double> log_mean_sd(std::span<const Grid> grids, const RangeExtent& extent) {
+  static const Logarithm ln;
+  const double at_middle =
+      std::max(std::sqrt(extent.lo) * std::sqrt(extent.hi), range_rules::kTiny);
+  const double middle = ln(at_middle);
+  double sum = 0, squares = 0;
+  std::vector<double> counting;
+  for (const Grid& grid : grids)
+    for_each_row(grid, [&](int, int, const auto* x, int n) {
+      // What counts is moved together first: a branch would be slow where signs are random.
+      counting.resize(static_cast<std::size_t>(n) + 1);
+      std::size_t m = 0;
+      for (int i = 0; i < n; ++i) {
+        counting[m] = x[i];
+        m += static_cast<std::size_t>((x[i] > 0) & (x[i] - x[i] == 0));
+      }
+      for (std::size_t i = 0; i < m; ++i) {
+        const double d = ln(std::max(counting[i], range_rules::kTiny)) - middle;
+        sum += d;
+        squares += d * d;
+      }
+    });
+  const auto n = static_cast<double>(extent.count);
+  const double mean = sum / n;
+  const double reach = 3 * std::sqrt(std::max(0.0, squares / n - mean * mean));
+  return {std::exp(middle + mean - reach), std::exp(middle + mean + reach)};
+}
+
+}  // namespace
+
+std::pair<double, double> mean_sd_bounds(std::span<const Grid> grids, const RangeExtent& extent,
+                                         Scale scale) {
+  const auto [lo, hi] =
+      scale == Scale::log ? log_mean_sd(grids, extent) : linear_mean_sd(grids, extent);
+  return {std::clamp(lo, extent.lo, extent.hi), std::clamp(hi, extent.lo, extent.hi)};
 }
 
 namespace range_rules {

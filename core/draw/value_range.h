@@ -41,10 +41,12 @@ struct ValueRange {
 //               histograms of ordered bit patterns (core/draw/order_statistics.h). Where nothing is
 //               negative and the lower one is at most a tenth of the upper one, from 0: what is
 //               close to nothing (probabilities, |x|) is not out of range
-//   mean_sd     mean ± 3 population standard deviations (on a log scale of log x), cut to the
-//               smallest and largest value
+//   mean_sd     mean ± 3 population standard deviations (on a log scale those of log x over the
+//               positive values, so that both limits are positive), cut to the smallest and largest
+//               value that counts
 //   fixed       as asked; lo ≥ hi falls back to min_max
-// On a log scale only positive values count; with none of them the scale falls back to linear.
+// On a log scale only positive values count, the others are below the range (summarize counts them
+// there); with none that is positive the scale falls back to linear.
 // symlog is linear up to the power of ten below the median of the nonzero |x|.
 // A range without extent is widened: to min–max, for constant data by |value|/2 to both sides
 // (0: by 1). No finite cell at all: 0..1.

@@ -90,6 +90,23 @@ std::optional<double> gain_at(const CaptureReader& reader, const std::string& ru
 
 }  // namespace
 
+std::optional<double> pinned_gain(const std::vector<NormFacts>& norms, const PinnedCell& pin) {
+  if (pin.quantity != PinnedCell::Quantity::gain) return std::nullopt;
+  const std::size_t slash = pin.name.find('/');  // "ln1/pre_gain"
+  const std::string role = pin.name.substr(0, slash);
+  for (const NormFacts& facts : norms) {
+    if (facts.role != role) continue;
+    const int row = slot_of(facts.layers, pin.cell.layer);
+    const std::vector<float>& gains = slash == std::string::npos ? facts.gain : facts.pre_gain;
+    if (row < 0 || pin.cell.dim < 0 || pin.cell.dim >= facts.width || gains.empty())
+      return std::nullopt;
+    const auto place = static_cast<std::size_t>(row) * static_cast<std::size_t>(facts.width) +
+                       static_cast<std::size_t>(pin.cell.dim);
+    return std::abs(static_cast<double>(gains.at(place)));
+  }
+  return std::nullopt;
+}
+
 std::optional<double> read_pinned(const CaptureReader& reader, const std::string& run,
                                   const PinnedCell& pin) {
   const RunFacts facts = read_run_facts(reader, run);

@@ -3,8 +3,10 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "core/capture_reader.h"
+#include "core/norm_gains.h"
 #include "core/snapshot/cell_ref.h"
 #include "core/snapshot/overview_snapshot.h"
 
@@ -32,5 +34,8 @@ struct PinnedCell {
 // record it.
 std::optional<double> read_pinned(const CaptureReader& reader, const std::string& run,
                                   const PinnedCell& pin);
+
+// Of a model that was not run, whose gains are in memory: nullopt for anything else.
+std::optional<double> pinned_gain(const std::vector<NormFacts>& norms, const PinnedCell& pin);
 
 }  // namespace sinkscope

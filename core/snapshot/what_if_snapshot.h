@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/snapshot/compare_snapshot.h"
+#include "core/snapshot/prepared_comparison.h"
 #include "core/snapshot/preview_snapshot.h"
 #include "core/snapshot/run_facts.h"
 #include "core/what_if/edit_list.h"
@@ -61,6 +62,7 @@ struct WhatIfState {
   bool is_current = false;  // the result is that of `edits`
   BeforeAfterRequest maps_request;
   std::shared_ptr<const CompareSnapshot> maps;
+  PreparedComparison prepared_maps;  // of maps, where it was made off the window's thread
   std::string maps_failure;
   std::shared_ptr<const PreviewSnapshot> preview;  // of one norm or head, while a slider moves
   std::string preview_failure;

@@ -9,6 +9,7 @@
 
 #include "core/draw/colormap.h"
 #include "core/draw/order_statistics.h"
+#include "core/draw/range_finder.h"
 #include "core/draw/value_range.h"
 #include "core/error.h"
 
@@ -93,6 +94,39 @@ TEST(FindRange, MeanAndDeviationAreCutToTheData) {
   const ValueRange range = find_range(row_of(values), {.mode = RangeMode::mean_sd});
   EXPECT_EQ(range.lo, 0);
   EXPECT_NEAR(range.hi, 1 + 3 * std::sqrt(99.0), 1e-9);
+}
+
+TEST(FindRange, OnALogScaleMeanAndDeviationAreThoseOfTheLogarithms) {
+  // 40 × e^0, 40 × e^2 and one e^20; zeros, negative and special values do not count.
+  std::vector<float> values(40, 1.0F);
+  values.insert(values.end(), 40, std::exp(2.0F));
+  values.push_back(std::exp(20.0F));
+  const double n = 81, mean = (40 * 2 + 20) / n;
+  const double sd =
+      std::sqrt((40 * mean * mean + 40 * (2 - mean) * (2 - mean) + (20 - mean) * (20 - mean)) / n);
+  const RangeRequest request = {.mode = RangeMode::mean_sd, .scale = Scale::log};
+  for (const float other : {0.0F, -5.0F, std::nanf(""), std::numeric_limits<float>::infinity()})
+    values.push_back(other);
+  const Grid grid = row_of(values);
+  const ValueRange range = find_range(grid, request);
+  EXPECT_EQ(range.scale, Scale::log);
+  EXPECT_EQ(range.lo, 1) << "cut to the smallest positive value";
+  EXPECT_NEAR(std::log(range.hi), mean + 3 * sd, 1e-6);
+  EXPECT_EQ(RangeFinder({grid}).range(request), range);
+  const RangeSummary summary = summarize({&grid, 1}, range);
+  EXPECT_EQ(summary.above, 1) << "e^20";
+  EXPECT_EQ(summary.below, 2) << "0 and −5";
+  // As doubles, from the smallest to the largest number there is.
+  const Grid wide(1, 4, std::vector<double>{5e-324, 1e-300, 1, 1e300});
+  const ValueRange all = find_range(wide, request);
+  EXPECT_EQ(all.lo, 5e-324);
+  EXPECT_EQ(all.hi, 1e300);
+  // A narrow cluster far from 1.
+  std::vector<double> close;
+  for (int i = 0; i < 1000; ++i) close.push_back(1e-12 * (1 + 1e-3 * (i % 2)));
+  close.push_back(1.01e-12);
+  const ValueRange narrow = find_range(Grid(1, 1001, close), request);
+  EXPECT_NEAR(narrow.hi / 1e-12, 1 + 0.51e-3 + 3 * 0.583e-3, 2e-5);
 }
 
 TEST(FindRange, FixedIsKeptUnlessItCannotBeDrawn) {

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "core/capture_norms.h"
 #include "tests/core/planted_capture.h"
 
 namespace sinkscope {
@@ -50,6 +51,19 @@ TEST_F(PinnedValue, ScoreStateAndGain) {
   EXPECT_EQ(at({Quantity::gain, dim1, "ln1/pre_gain"}), 0.5);
   EXPECT_EQ(at({Quantity::gain, dim1, "ln1"}, "run1"), std::nullopt) << "has no norms";
   EXPECT_EQ(at({Quantity::shown, dim1}), std::nullopt);
+}
+
+TEST_F(PinnedValue, OfAModelThatWasNotRunItsGains) {
+  const std::vector<NormFacts> norms = read_norms(capture_, "run0");
+  ASSERT_FALSE(norms.empty());
+  const CellRef dim1{1, -1, -1, -1, -1, 1};
+  const PinnedCell gain{Quantity::gain, dim1, "ln1"}, pre{Quantity::gain, dim1, "ln1/pre_gain"};
+  EXPECT_FLOAT_EQ(static_cast<float>(*pinned_gain(norms, gain)), 0.004F);
+  EXPECT_EQ(pinned_gain(norms, pre), 0.5);
+  EXPECT_EQ(pinned_gain(norms, {Quantity::gain, {1, -1, -1, -1, -1, 4}, "ln1"}), std::nullopt);
+  EXPECT_EQ(pinned_gain(norms, {Quantity::gain, {2, -1, -1, -1, -1, 1}, "ln1"}), std::nullopt);
+  EXPECT_EQ(pinned_gain(norms, {Quantity::gain, dim1, "ln2"}), std::nullopt);
+  EXPECT_EQ(pinned_gain(norms, {Quantity::score, dim1, "ln1"}), std::nullopt);
 }
 
 }  // namespace

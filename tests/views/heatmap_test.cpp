@@ -377,6 +377,39 @@ TEST_F(HeatmapTest, TheReductionIsChosenAndKept) {
   EXPECT_LT(color_distance(cell(picture_of(*heatmap_), 0, 2000), color_of(-0.25, range, map)), 0.1);
 }
 
+TEST_F(HeatmapTest, OfALargeMapTheOldPictureStaysUntilThePyramidIsThere) {
+  std::vector<float> values(std::size_t{300} * 1000, -3);
+  for (std::size_t i = 1; i < values.size(); i += 2) values[i] = 2;
+  const Grid grid(300, 1000, values);
+  ASSERT_GT(grid.size(), Heatmap::kPooledAtOnce);
+  const Colormap map = colormap("viridis");
+  const ValueRange range{-3, 2};
+  std::vector<Reduction> wanted;
+  QObject::connect(heatmap_.get(), &Heatmap::pyramidWanted,
+                   [&](const Grid& of, Reduction reduction) {
+                     EXPECT_TRUE(of.same_values(grid));
+                     wanted.push_back(reduction);
+                   });
+  show(scene_of(grid));
+  heatmap_->setReduction(Reduction::max);
+  heatmap_->setReduction(Reduction::mean);
+  EXPECT_EQ(wanted, (std::vector<Reduction>{Reduction::max, Reduction::mean}));
+  EXPECT_EQ(heatmap_->reduction(), Reduction::mean) << "what was asked for last";
+  EXPECT_EQ(heatmap_->note(), "max |x| of each pixel") << "what is shown";
+  EXPECT_EQ(cell(picture_of(*heatmap_), 150, 500), color_of(-3, range, map));
+  // The answer to the older request, and one about other numbers, are dropped.
+  heatmap_->setPyramid(Pyramid(grid, Reduction::max));
+  heatmap_->setPyramid(Pyramid(Grid(300, 1000, values), Reduction::mean));
+  EXPECT_EQ(heatmap_->note(), "max |x| of each pixel");
+  heatmap_->setPyramid(Pyramid(grid, Reduction::mean));
+  EXPECT_EQ(heatmap_->note(), "mean of each pixel");
+  EXPECT_LT(color_distance(cell(picture_of(*heatmap_), 150, 500), color_of(-0.5, range, map)), 0.1);
+  // A new map is shown as it comes, and asked for.
+  wanted.clear();
+  show(scene_of(grid));
+  EXPECT_EQ(wanted, std::vector<Reduction>{Reduction::mean});
+}
+
 TEST_F(HeatmapTest, SquareCellsAreSquare) {
   auto scene = scene_of(Grid(10, 20, std::vector<float>(200, 1.0F)));
   scene->square_cells = true;

@@ -135,7 +135,6 @@ void Heatmap::setScene(std::shared_ptr<const HeatmapScene> scene) {
     announceHovered(false);
     return;
   }
-  applyReduction();
   parts_->range = scene_->range;
   parts_->map = colormap(scene_->colormap);
   counts_ = QString::fromStdString(scene_->counts);
@@ -148,6 +147,7 @@ void Heatmap::setScene(std::shared_ptr<const HeatmapScene> scene) {
   applyMargins();
   refresh();
   announceHovered(same_size);
+  applyReduction();
 }
 
 // The mouse did not move, but what is under it is another cell, or none.
@@ -172,21 +172,35 @@ void Heatmap::setColormap(const std::string& name) {
   refresh();
 }
 
+bool Heatmap::lacksPyramid() const {
+  return scene_ && reduction_ && scene_->pyramid.reduction() != *reduction_;
+}
+
 void Heatmap::applyReduction() {
-  if (!scene_ || !reduction_ || scene_->pyramid.reduction() == *reduction_) return;
+  if (!lacksPyramid()) return;
+  if (scene_->grid().size() <= kPooledAtOnce)
+    setPyramid(Pyramid(scene_->grid(), *reduction_));
+  else
+    emit pyramidWanted(scene_->grid(), *reduction_);
+}
+
+void Heatmap::setPyramid(const Pyramid& pyramid) {
+  if (!lacksPyramid() || pyramid.reduction() != *reduction_ ||
+      !pyramid.grid().same_values(scene_->grid()))
+    return;
   auto scene = std::make_shared<HeatmapScene>(*scene_);
-  scene->pyramid = Pyramid(scene_->grid(), *reduction_);
+  scene->pyramid = pyramid;
   scene_ = std::move(scene);
+  refresh();
 }
 
 void Heatmap::setReduction(Reduction reduction) {
   reduction_ = reduction;
   applyReduction();
-  refresh();
 }
 
 Reduction Heatmap::reduction() const {
-  return scene_ ? scene_->pyramid.reduction() : reduction_.value_or(Reduction::max_abs);
+  return reduction_.value_or(scene_ ? scene_->pyramid.reduction() : Reduction::max_abs);
 }
 
 QRectF Heatmap::plotArea() const { return QRectF(parts_->rect->rect()).translated(plot_->pos()); }

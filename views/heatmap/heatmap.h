@@ -2,6 +2,7 @@
 #pragma once
 
 #include <QWidget>
+#include <cstdint>
 #include <memory>
 #include <optional>
 
@@ -43,9 +44,13 @@ class Heatmap : public QWidget {
   void setColormap(const std::string& name);
 
   // What a pixel shows that stands for several cells, from now on; until then what the scene
-  // brings. Builds the pyramid anew (tens of milliseconds for 4096²).
+  // brings. Of a map of more than kPooledAtOnce cells the old picture stays until setPyramid brings
+  // what pyramidWanted asks for.
   void setReduction(Reduction reduction);
-  Reduction reduction() const;
+  Reduction reduction() const;  // asked for last
+  // Dropped unless it is of the shown numbers and of the reduction that was asked for last.
+  void setPyramid(const Pyramid& pyramid);
+  static constexpr std::int64_t kPooledAtOnce = 1 << 17;  // a fraction of a millisecond
 
   // In cells; clamped to the grid. Emits nothing.
   void setView(const CellRect& view);
@@ -81,6 +86,7 @@ class Heatmap : public QWidget {
  signals:
   void cellHovered(int row, int col);  // (−1, −1) when the cursor leaves the map
   void cellPicked(int row, int col);
+  void pyramidWanted(const sinkscope::Grid& grid, sinkscope::Reduction reduction);
   void viewChanged(const sinkscope::CellRect& view);  // by the user
 
  protected:
@@ -91,6 +97,7 @@ class Heatmap : public QWidget {
  private:
   void applyPalette();
   void applyReduction();
+  bool lacksPyramid() const;
   void applyMargins();
   void placeTicks();
   void placeNotes();

@@ -109,9 +109,11 @@ void WhatIfPanel::setState(const WhatIfState& state) {
   note_->setText(QString::fromStdString(state_.note));
   note_->setVisible(!state_.note.empty());
   if (new_maps)
-    maps_->setSnapshot(state_.maps, state_.result == nullptr
-                                        ? tr("Run the model to see it before and after the edits.")
-                                        : QString::fromStdString(state_.maps_failure));
+    maps_->setSnapshot(state_.maps,
+                       state_.result == nullptr
+                           ? tr("Run the model to see it before and after the edits.")
+                           : QString::fromStdString(state_.maps_failure),
+                       state_.maps == nullptr ? PreparedComparison() : state_.prepared_maps);
   const QSignalBlocker blocker(map_kind_);
   map_kind_->setCurrentIndex(map_kind_->findData(static_cast<int>(state_.maps_request.kind)));
   if (new_preview) showPreview();

@@ -324,6 +324,49 @@ TEST_F(MainWindowTest, APinFollowsItsCellThroughRunsAndPanels) {
       << "in the next run as well";
 }
 
+TEST_F(MainWindowTest, APinnedGainHasItsValueInModelsThatWereNotRun) {
+  const std::string model = std::string(SINKSCOPE_SOURCE_DIR) + "/sample_data/planted";
+  const std::string copy = folder_ + "/another";
+  std::filesystem::copy(model, copy);
+  const auto open_model = [&](const std::string& path, std::size_t n) {
+    window_->open(QString::fromStdString(path));
+    ASSERT_TRUE(QTest::qWaitFor([&] { return session().models().size() == n; }, 10000));
+  };
+  open_model(model, 1);
+  EXPECT_EQ(window_->panelId(), "norms");
+  auto* norms = dynamic_cast<NormsPanel*>(window_->panel());
+  ASSERT_NE(norms, nullptr);
+  ASSERT_TRUE(QTest::qWaitFor([&] { return !norms->strips().empty(); }, 10000));
+  const Grid gains = session().norms().snapshot->strips[1].map;
+  emit norms->strips()[1]->cellHovered(1, 3);
+  QTest::keyClick(window_.get(), Qt::Key_P);
+  open_model(copy, 2);
+  open_capture();
+  ASSERT_TRUE(QTest::qWaitFor(
+      [&] {
+        const auto pins = session().pins().snapshot;
+        return pins != nullptr && pins->request.runs.size() == 4;
+      },
+      10000));
+  // Two runs of another model, whose gains are 1, and two models of one name.
+  const auto values = session().pins().snapshot->values.at(0);
+  EXPECT_EQ(values, (std::vector<std::optional<double>>{1, 1, gains.at(1, 3), gains.at(1, 3)}));
+  const PinsRequest& request = session().pins().snapshot->request;
+  EXPECT_EQ(request.runs[2].path, model);
+  EXPECT_EQ(request.runs[3].path, copy);
+  EXPECT_NE(request.runs[2].title, request.runs[3].title);
+}
+
+TEST_F(MainWindowTest, TheColorBarChoosesWhatAPixelShows) {
+  open_capture();
+  window_->showPanel("attention");
+  auto* attention = dynamic_cast<AttentionPanel*>(window_->panel());
+  ASSERT_NE(attention, nullptr);
+  emit window_->reading().colorBar().reductionRequested(Reduction::mean);
+  EXPECT_EQ(attention->heatmap().reduction(), Reduction::mean);
+  EXPECT_EQ(attention->heatmap().scene()->pyramid.reduction(), Reduction::mean) << "a small map";
+}
+
 TEST_F(MainWindowTest, APanelIsCopiedAsTheCommandThatDrawsIt) {
   open_capture();
   session().select({2, 3});

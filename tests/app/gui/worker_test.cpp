@@ -10,7 +10,10 @@
 #include <string>
 #include <vector>
 
+#include "app/gui/pyramid_maker.h"
+#include "tests/support/event_turns.h"
 #include "tests/support/test_application.h"
+#include "views/heatmap/heatmap.h"
 
 namespace sinkscope {
 namespace {
@@ -91,6 +94,39 @@ TEST_F(WorkerTest, WhatIsThrownIsSaid) {
       fails());
   ASSERT_TRUE(hears(1));
   EXPECT_EQ(heard_.front(), "failed: no such file");
+}
+
+TEST(PyramidMaker, ALargeMapKeepsItsPictureWhileAnotherReductionIsMade) {
+  test_application();
+  constexpr int kSize = 4096;
+  const Grid grid(kSize, kSize, std::vector<float>(std::size_t{kSize} * kSize, 1.0F));
+  auto scene = std::make_shared<HeatmapScene>();
+  scene->pyramid = Pyramid(grid);
+  auto map = std::make_unique<Heatmap>();
+  map->resize(600, 500);
+  map->show();
+  map->setScene(scene);
+  settle();
+  PyramidMaker maker;
+  maker.serve(*map);
+  maker.serve(*map);
+  const Turns turns;
+  const double asking = thread_ms([&] {
+    for (const Reduction reduction : {Reduction::min, Reduction::max, Reduction::mean})
+      map->setReduction(reduction);
+  });
+  EXPECT_LT(asking, 5) << "ms; one pyramid takes 15";
+  EXPECT_EQ(map->scene()->pyramid.reduction(), Reduction::max_abs) << "the old picture stays";
+  ASSERT_TRUE(
+      QTest::qWaitFor([&] { return map->scene()->pyramid.reduction() == Reduction::mean; }, 10000))
+      << "the newest request wins";
+  EXPECT_EQ(map->note().toStdString(), "mean of each pixel");
+  EXPECT_GT(turns.n(), 2);
+  EXPECT_LT(turns.longest_work(), 50);
+  // A map may go before the answer comes.
+  map->setReduction(Reduction::max);
+  map.reset();
+  QTest::qWait(100);
 }
 
 }  // namespace

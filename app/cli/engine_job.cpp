@@ -63,7 +63,7 @@ void run_with_progress(const std::function<void(JobContext)>& job, int n_layers,
   Outcome outcome;
   {
     ProgressPrinter printer(mode, console, n_layers);
-    std::jthread worker([&](std::stop_token stop) {
+    std::jthread worker([&](const std::stop_token& stop) {
       std::exception_ptr failure;
       try {
         job(JobContext{stop, progress});

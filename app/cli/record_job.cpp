@@ -44,7 +44,7 @@ std::optional<CaptureSummary> record_to_file(const ModelFiles& model, const Capt
                                              Console& console) {
   std::optional<CaptureSummary> summary;
   run_with_progress(
-      [&](JobContext job) {
+      [&](const JobContext& job) {
         summary = record_capture(model, request, layout, path, existing, job);
       },
       model.spec().n_layers, mode, console);

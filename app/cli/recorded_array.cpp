@@ -75,7 +75,7 @@ RecordedArray at_site(const CaptureReader& reader, const std::string& run, const
 void list_datasets(const CaptureReader& reader, const std::string& run, const std::string& group,
                    std::vector<std::string>& names) {
   for (const std::string& child : reader.children(run, group)) {
-    const std::string path = group.empty() ? child : group + "/" + child;
+    const std::string path = group.empty() ? child : fmt::format("{}/{}", group, child);
     if (!reader.is_dataset(run, path)) {
       list_datasets(reader, run, path, names);
     } else if (reader.type(run, path) != ElementType::text) {

@@ -47,7 +47,7 @@ std::string free_capture_path(const std::string& folder, const std::string& mode
     if (std::isalnum(static_cast<unsigned char>(c)) == 0 && c != '.' && c != '_') c = '-';
   std::error_code ignored;
   for (int i = 1;; ++i) {
-    const std::string path = fmt::format("{}/{}-{}.h5", folder, name, i);
+    std::string path = fmt::format("{}/{}-{}.h5", folder, name, i);
     if (!std::filesystem::exists(path, ignored) &&
         !std::filesystem::exists(path + ".part", ignored))
       return path;

@@ -3,9 +3,9 @@
 #include <sys/mman.h>
 
 #include <atomic>
-#include <cstdint>
 #include <cstdlib>
 #include <limits>
+#include <memory>
 
 #include "capture/engine.h"
 #include "core/error.h"
@@ -18,6 +18,7 @@ namespace {
 
 std::atomic<bool> is_loaded{false};
 
+#ifdef SINKSCOPE_WITH_TORCH
 // Activations and weights of one size come and go in every layer: given back to the system they
 // would cost a page fault every 4 KiB, and heaps that grow by single pages a system call each.
 // Together that is a tenth of a short recording.
@@ -27,18 +28,19 @@ void keep_heaps() {
   mallopt(M_TOP_PAD, 64 << 20);
 }
 
-#ifdef SINKSCOPE_WITH_TORCH
 // The heap of this thread in large pages: LibTorch fills 40 MB in small pieces while it is loaded.
 void enlarge_pages() {
   constexpr std::size_t kPage = 2 << 20, kBytes = 24 * kPage;
   void* const room = std::malloc(kBytes);
   if (room == nullptr) return;
-  const auto begin = (reinterpret_cast<std::uintptr_t>(room) + kPage - 1) / kPage * kPage;
-  madvise(reinterpret_cast<void*>(begin), kBytes - kPage, MADV_HUGEPAGE);
+  void* begin = room;
+  std::size_t left = kBytes;
+  if (std::align(kPage, kPage, begin, left) != nullptr) madvise(begin, left, MADV_HUGEPAGE);
   std::free(room);  // stays with the heap: see keep_heaps
 }
 
 Engine* open_module() {
+  keep_heaps();
   enlarge_pages();
   using Entry = Engine* (*)();
   void* const entry =
@@ -52,7 +54,6 @@ Engine* open_module() {
 bool engine_is_loaded() { return is_loaded; }
 
 std::future<void> warm_engine() {
-  keep_heaps();
   return std::async(std::launch::async, [] {
     try {
       load_engine();
@@ -62,7 +63,6 @@ std::future<void> warm_engine() {
 }
 
 Engine& load_engine() {
-  keep_heaps();
 #ifdef SINKSCOPE_WITH_TORCH
   static Engine* const engine = open_module();
   is_loaded = true;

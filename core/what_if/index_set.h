@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/position_filter.h"
@@ -35,7 +36,8 @@ class TokenSet {
  public:
   TokenSet() = default;                                 // all
   TokenSet(PositionFilter filter) : filter_(filter) {}  // NOLINT: a filter is a set of tokens
-  explicit TokenSet(IndexSet positions) : is_listed_(!positions.is_all()), positions_(positions) {}
+  explicit TokenSet(IndexSet positions)
+      : is_listed_(!positions.is_all()), positions_(std::move(positions)) {}
   static TokenSet parse(const std::string& text);
 
   bool matches(int position, int token_id) const;

@@ -18,7 +18,7 @@
 namespace sinkscope {
 namespace {
 
-constexpr std::int64_t kTokens = 256, kVocabularyRows = 8192;
+constexpr std::int64_t kTokens = 256, kVocabularyRows = 3072;
 
 struct Candidate {
   float logit;

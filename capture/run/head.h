@@ -32,7 +32,7 @@ struct HeadOptions {
   bool logits_full = false;  // write logits/full as the tiles come
 };
 
-// The rows of the head in slices of at most 8,192, read one slice ahead on a thread of its own.
+// The rows of the head in slices of at most 3,072, read one slice ahead on a thread of its own.
 class HeadRows {
  public:
   HeadRows(const ModelFiles& model, at::Device device, at::ScalarType dtype);
@@ -55,7 +55,7 @@ class HeadRows {
   std::future<at::Tensor> next_;
 };
 
-// The language-model head in tiles of at most 256 tokens × 8,192 vocabulary rows: online
+// The language-model head in tiles of at most 256 tokens × 3,072 vocabulary rows: online
 // log-sum-exp, loss, top-k and KL; [T, V] never exists. The head's rows are read once for all runs.
 // `queue` takes full logits, null where there are none to record. False = canceled.
 bool run_head(HeadRows& rows, std::vector<HeadRun>& runs, const HeadOptions& options,

@@ -32,14 +32,21 @@ void expect_becomes(const std::string& a, const std::string& edit, const std::st
   EXPECT_GT(moved, 1e-4);
 }
 
-TEST(NativeEdits, PreAffineInAndOut) {
-  TinyFolder tiny = tiny_folder();
-  std::mt19937 random(11);
+// A folder of the family with weights that make every head and layer differ.
+TinyFolder random_folder(const std::string& family, std::mt19937& random) {
+  TinyFolder tiny = tiny_folder(family);
   std::normal_distribution<float> normal;
   for (auto& [name, tensor] : tiny.tensors)
     for (float& value : tensor.values)
       value =
           name.find("norm") != std::string::npos ? 1 + .3f * normal(random) : .5f * normal(random);
+  return tiny;
+}
+
+TEST(NativeEdits, PreAffineInAndOut) {
+  std::mt19937 random(11);
+  std::normal_distribution<float> normal;
+  TinyFolder tiny = random_folder("llama", random);
   const std::string plain = tiny.write(scratch_folder());
   SafetensorsBytes weights;
   const auto add = [&](const std::string& native, const std::string& edit) {
@@ -63,6 +70,31 @@ TEST(NativeEdits, PreAffineInAndOut) {
   expect_becomes(plain, R"({"edit":"norm.replace","with":"preaffine","weights":")" + file + "\"}",
                  native);
   expect_becomes(native, R"({"edit":"norm.replace","with":"preaffine"})", plain);
+}
+
+// A logit of its own for every head of both layers, as "self_attn.sinks" and as eight edits.
+TEST(NativeEdits, SinkLogitsInAndOut) {
+  std::mt19937 random(12);
+  TinyFolder tiny = random_folder("granite", random);
+  const std::string plain = tiny.write(scratch_folder());
+  std::normal_distribution<float> normal(1.0f, 1.0f);
+  nlohmann::json edits = nlohmann::json::array();
+  for (int layer = 0; layer < 2; ++layer) {
+    TinyTensor sinks{{4}, {}};
+    for (int head = 0; head < 4; ++head) {
+      sinks.values.push_back(normal(random));
+      edits.push_back({{"edit", "attention.normalizer"},
+                       {"kind", "sink_logit"},
+                       {"b", sinks.values.back()},
+                       {"layers", std::to_string(layer)},
+                       {"heads", std::to_string(head)}});
+    }
+    tiny.tensors["model.layers." + std::to_string(layer) + ".self_attn.sinks"] = sinks;
+  }
+  tiny.config["model_type"] = "granite_swa";
+  const std::string native = tiny.write(scratch_folder());
+  expect_becomes(plain, edits.dump(), native);
+  expect_becomes(native, R"({"edit":"attention.normalizer","kind":"softmax"})", plain);
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include <limits>
 
 #include "app/cli/format_text.h"
+#include "core/capture_check.h"
 #include "core/error.h"
 #include "core/site_name.h"
 
@@ -70,18 +71,6 @@ RecordedArray at_site(const CaptureReader& reader, const std::string& run, const
                  fmt::format("its sites go from {} to {}", sites.empty() ? "none" : sites.front(),
                              sites.empty() ? "none" : sites.back()));
   return part(reader, run, "residual/stream", found - sites.begin());
-}
-
-void list_datasets(const CaptureReader& reader, const std::string& run, const std::string& group,
-                   std::vector<std::string>& names) {
-  for (const std::string& child : reader.children(run, group)) {
-    const std::string path = group.empty() ? child : fmt::format("{}/{}", group, child);
-    if (!reader.is_dataset(run, path)) {
-      list_datasets(reader, run, path, names);
-    } else if (reader.type(run, path) != ElementType::text) {
-      names.push_back(path);
-    }
-  }
 }
 
 // Index box [start, start + count) of the part of the array behind its fixed indices, as large as
@@ -183,7 +172,8 @@ std::vector<std::string> array_names(const CaptureReader& reader, const std::str
     for (const std::string& hook : reader.children(run, "taps"))
       for (const int layer : reader.read_i32(run, fmt::format("taps/{}/layers", hook)))
         names.push_back(SiteName{hook, layer}.text());
-  list_datasets(reader, run, "", names);
+  for (std::string& path : dataset_paths(reader, run))
+    if (reader.type(run, path) != ElementType::text) names.push_back(std::move(path));
   return names;
 }
 

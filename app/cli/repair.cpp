@@ -12,6 +12,7 @@
 #include "app/cli/run_cli.h"
 #include "app/cli/verbs.h"
 #include "app/replace_file.h"
+#include "core/capture_check.h"
 #include "core/capture_reader.h"
 #include "core/error.h"
 #include "core/recording_state.h"
@@ -28,14 +29,17 @@ const char* const kHelp =
     "and layers are whole and whether sinkscope capture --resume can go on. -o F.h5 copies what "
     "is\n"
     "there to a file that every verb reads, whole layers only; --discard takes the unfinished\n"
-    "recording and its state away.\n\n"
+    "recording and its state away. --check reads a piece of every array of all runs, or of the\n"
+    "first, and names what cannot be read: exit 1 then.\n\n"
     "--json keys: schema (sinkscope.repair/1), conventions, file, complete, layers, runs [{name,\n"
-    "whole_layers}], resumable_after (layers; null = cannot be resumed), first_run.\n\n"
+    "whole_layers}], resumable_after (layers; null = cannot be resumed), first_run; with --check "
+    "also unreadable\n"
+    "[sentence].\n\n"
     "example: sinkscope repair RUN.h5";
 
 struct Flags {
   std::string input;
-  std::optional<std::string> output;
+  std::optional<std::string> output, check;
   bool discard = false, json = false, force = false;
 };
 
@@ -123,6 +127,20 @@ void print_text(const CaptureReader& capture, const std::optional<ResumePoint>& 
     console.out << "  no whole state is kept: it cannot be resumed\n";
 }
 
+std::vector<std::string> unreadable(const CaptureReader& capture, bool all_runs) {
+  std::vector<std::string> found;
+  const auto look = [&](const std::string& run) {
+    const std::vector<std::string> more = unreadable_arrays(capture, run);
+    found.insert(found.end(), more.begin(), more.end());
+  };
+  for (const std::string& run : capture.runs()) {
+    look(run);
+    for (const std::string& twin : capture.edits(run)) look(twin);
+    if (!all_runs) break;
+  }
+  return found;
+}
+
 void copy_to(const std::string& from, const Flags& flags, Console& console) {
   std::error_code error;
   if (!flags.force && fs::exists(*flags.output, error))
@@ -149,6 +167,7 @@ int run_repair(const std::vector<std::string>& args, Console& console) {
   CommandLine command("repair", "Says what of a recording is whole, and makes it readable.");
   command.positional("RUN.h5", flags.input, "a capture, or the name of an unfinished one");
   command.value("-o,--output", flags.output, "F.h5", "copy what is whole to this file");
+  command.value("--check", flags.check, "all|first", "read a piece of every array of the runs");
   command.flag("--discard", flags.discard, "take the unfinished recording away");
   command.flag("--force", flags.force, "replace an existing F.h5");
   command.flag("--json", flags.json, "print what is whole as JSON");
@@ -157,16 +176,28 @@ int run_repair(const std::vector<std::string>& args, Console& console) {
   if (flags.output && flags.discard)
     throw Error(ErrorKind::invalid_argument, "repair: --discard and -o: one of them");
 
+  if (flags.check && *flags.check != "all" && *flags.check != "first")
+    throw Error(ErrorKind::invalid_argument,
+                fmt::format("repair: --check '{}', expected all or first", *flags.check));
+
   const std::string path = file_of(flags.input);
   const auto capture = CaptureReader::open(path);
   const auto point = resumable(path, *capture);
-  if (flags.json)
-    console.out << as_json(*capture, point).dump(2) << '\n';
-  else
+  std::vector<std::string> failures;
+  if (flags.check) failures = unreadable(*capture, *flags.check == "all");
+  if (flags.json) {
+    nlohmann::ordered_json out = as_json(*capture, point);
+    if (flags.check) out["unreadable"] = failures;
+    console.out << out.dump(2) << '\n';
+  } else {
     print_text(*capture, point, console);
+    for (const std::string& failure : failures)
+      console.out << fmt::format("  cannot be read: {}\n", failure);
+    if (flags.check && failures.empty()) console.out << "  every array can be read\n";
+  }
   if (flags.output) copy_to(path, flags, console);
   if (flags.discard) discard(*capture, path, console);
-  return kExitDone;
+  return failures.empty() ? kExitDone : kExitCheck;
 }
 
 }  // namespace sinkscope

@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "app/gui/main_window.h"
+#include "app/gui/trial_reading.h"
 #include "app/gui_module.h"
 #include "views/figure/write_figure.h"
 #include "views/theme.h"
@@ -63,6 +64,10 @@ class QtGui final : public Gui {
     QApplication::setStyle(window_style());
     QApplication::setPalette(theme_palette(theme));
     MainWindow window;
+    window.session().setTrial(
+        [program = QApplication::applicationFilePath()](const std::string& path) {
+          read_in_another_process(program, path);
+        });
     window.show();
     if (!request.path.empty()) window.open(QString::fromStdString(request.path));
     return QApplication::exec();

@@ -40,6 +40,7 @@ std::string run_label(const RunFacts& facts) {
 
 std::vector<RunFacts> OpenFiles::open(const std::string& path) {
   readers_.erase(path);
+  if (trial_) trial_(path);
   const CaptureReader& file = reader(path);
   std::vector<RunFacts> runs;
   for (const std::string& run : file.runs()) {

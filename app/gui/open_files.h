@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "app/cli/model_card.h"
@@ -35,6 +37,11 @@ std::string run_label(const RunFacts& facts);
 // touches a file.
 class OpenFiles {
  public:
+  // Is called with a path before the file is opened by open(), and throws where that would be
+  // unwise; see read_in_another_process. To be set before the first open().
+  using Trial = std::function<void(const std::string& path)>;
+  void set_trial(Trial trial) { trial_ = std::move(trial); }
+
   // Every run with its edited twins behind it. Opens the file again where it was open before: a
   // recording may have replaced it.
   std::vector<RunFacts> open(const std::string& path);
@@ -43,6 +50,7 @@ class OpenFiles {
   void close(const std::string& path) { readers_.erase(path); }
 
  private:
+  Trial trial_;
   std::map<std::string, std::unique_ptr<CaptureReader>> readers_;
 };
 

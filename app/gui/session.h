@@ -55,6 +55,9 @@ class Session : public QObject {
   explicit Session(QObject* parent = nullptr);
   ~Session() override;
 
+  // What every capture goes through before it is opened; to be set before the first open().
+  void setTrial(OpenFiles::Trial trial) { files_->set_trial(std::move(trial)); }
+
   // A capture ("RUN.h5", "RUN.h5::run3") or a model. Answers with opened() or failed().
   void open(const QString& path);
 

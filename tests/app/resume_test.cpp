@@ -85,5 +85,17 @@ TEST(Repair, CopiesWhatIsWholeAndTakesTheRestAway) {
   EXPECT_EQ(test::shell("sinkscope repair run.h5", folder).code, 3);
 }
 
+TEST(Repair, ChecksEveryArrayOfTheRuns) {
+  const std::string folder = test::scratch_folder();
+  ASSERT_EQ(
+      test::shell("sinkscope capture " + kModel + " --tokens 1,2,3,4,5 -o run.h5", folder).code, 0);
+  const test::CliRun all = test::shell("sinkscope repair run.h5 --check all", folder);
+  EXPECT_EQ(all.code, 0) << all.err;
+  EXPECT_THAT(all.out, HasSubstr("every array can be read"));
+  const test::CliRun json = test::shell("sinkscope repair run.h5 --check first --json", folder);
+  EXPECT_EQ(nlohmann::json::parse(json.out)["unreadable"], nlohmann::json::array());
+  EXPECT_EQ(test::shell("sinkscope repair run.h5 --check some", folder).code, 2);
+}
+
 }  // namespace
 }  // namespace sinkscope

@@ -7,13 +7,17 @@
 #include <QApplication>
 #include <QClipboard>
 #include <QTest>
+#include <atomic>
 #include <filesystem>
+#include <fstream>
 
 #include "app/gui/compare_bar.h"
 #include "app/gui/figure_of_panel.h"
 #include "app/gui/navigation_column.h"
 #include "app/gui/reading_column.h"
+#include "app/gui/trial_reading.h"
 #include "capture/engine.h"
+#include "tests/app/cli_run.h"
 #include "tests/app/small_capture.h"
 #include "tests/support/shared_files.h"
 #include "tests/support/test_application.h"
@@ -153,6 +157,29 @@ TEST_F(MainWindowTest, FailuresStandInTheBarAndNotInABox) {
   EXPECT_EQ(QApplication::activeModalWidget(), nullptr);
   open_capture();
   EXPECT_EQ(window_->errorText(), "") << "the next opening takes it away";
+}
+
+// A stranger's capture is read by another process first: when that one goes down, this one says so.
+TEST_F(MainWindowTest, ACaptureThatKillsItsReaderIsNotOpened) {
+  const QString killed = QString::fromStdString(folder_ + "/killed");
+  std::ofstream(killed.toStdString()) << "#!/bin/sh\nkill -SEGV $$\n";
+  std::filesystem::permissions(killed.toStdString(), std::filesystem::perms::owner_all);
+  session().setTrial([&](const std::string& path) { read_in_another_process(killed, path); });
+  window_->open(QString::fromStdString(path_));
+  ASSERT_TRUE(QTest::qWaitFor([&] { return !window_->errorText().isEmpty(); }, 10000));
+  EXPECT_THAT(window_->errorText().toStdString(), HasSubstr("small.h5: the HDF5 library crashed"));
+  EXPECT_TRUE(session().runs().empty());
+}
+
+TEST_F(MainWindowTest, ACaptureThatAnotherProcessReadsIsOpened) {
+  std::atomic<int> trials = 0;
+  session().setTrial([&](const std::string& path) {
+    ++trials;
+    read_in_another_process(QString::fromStdString(test::program_path()), path);
+  });
+  open_capture();
+  EXPECT_EQ(trials, 1);
+  EXPECT_EQ(session().runs().size(), 2U);
 }
 
 TEST_F(MainWindowTest, CompareShowsUnequalRunsAndSaysSo) {

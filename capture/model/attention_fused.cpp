@@ -9,6 +9,7 @@
 #include "capture/model/attention.h"
 #include "capture/model/attention_products.h"
 #include "capture/model/attention_rows.h"
+#include "capture/model/spread.h"
 
 namespace sinkscope {
 namespace {
@@ -242,24 +243,22 @@ at::Tensor attend_fused(const AttentionCall& given, const TileGeometry& tile, At
       float* map = maps != nullptr ? maps->begin_tile(head, n_heads, row, n_rows) : nullptr;
       const std::vector<Unit> units = units_of_tile(s, head, n_heads, row, n_rows);
       if (sums.size() < units.size()) sums.resize(units.size());
-      at::parallel_for(0, static_cast<std::int64_t>(units.size()), 1,
-                       [&](std::int64_t begin, std::int64_t end) {
-                         thread_local std::vector<float> scratch;
-                         for (std::int64_t i = begin; i < end; ++i) {
-                           const Unit& u = units[static_cast<std::size_t>(i)];
-                           std::int64_t stride = s.T;
-                           float* scores = nullptr;
-                           if (map != nullptr) {
-                             scores = place_in_map(map, u, head, row, n_rows, row + n_rows, s.T);
-                           } else {
-                             stride = (u.n_keys + 15) / 16 * 16;
-                             scratch.resize(static_cast<std::size_t>(kBlockRows * stride));
-                             scores = scratch.data();
-                           }
-                           run_unit(call, s, k, v, u, scores, stride, stats, z,
-                                    sums[static_cast<std::size_t>(i)]);
-                         }
-                       });
+      spread(static_cast<std::int64_t>(units.size()), 1, [&](std::int64_t begin, std::int64_t end) {
+        thread_local std::vector<float> scratch;
+        for (std::int64_t i = begin; i < end; ++i) {
+          const Unit& u = units[static_cast<std::size_t>(i)];
+          std::int64_t stride = s.T;
+          float* scores = nullptr;
+          if (map != nullptr) {
+            scores = place_in_map(map, u, head, row, n_rows, row + n_rows, s.T);
+          } else {
+            stride = (u.n_keys + 15) / 16 * 16;
+            scratch.resize(static_cast<std::size_t>(kBlockRows * stride));
+            scores = scratch.data();
+          }
+          run_unit(call, s, k, v, u, scores, stride, stats, z, sums[static_cast<std::size_t>(i)]);
+        }
+      });
       for (std::size_t i = 0; i < units.size(); ++i) merge_sums(units[i], sums[i], stats);
       if (map != nullptr) maps->end_tile(row + n_rows, s.window);
     }

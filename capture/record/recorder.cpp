@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "capture/record/recorder.h"
 
-#include <ATen/Parallel.h>
-
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
+#include "capture/model/spread.h"
 #include "capture/record/write_stats.h"
 
 namespace sinkscope {
@@ -45,7 +44,7 @@ std::shared_ptr<const TapStats> stats_of(const at::Tensor& x) {
 }  // namespace
 
 void parallel_for(std::int64_t n, std::int64_t grain, const RangeBody& body) {
-  at::parallel_for(0, n, grain, body);
+  spread(n, grain, body);
 }
 
 at::Tensor host_matrix(const at::Tensor& x) {

@@ -82,6 +82,33 @@ bool is_pickle_name(const std::string& name) {
   return suffix == ".bin" || suffix == ".pt" || suffix == ".pth" || suffix == ".ckpt";
 }
 
+// What a folder of a training framework's own format says about itself; "" for any other folder.
+std::string training_checkpoint_advice(const std::string& folder, const Names& names) {
+  const auto any = [&](auto&& is_such) { return std::any_of(names.begin(), names.end(), is_such); };
+  const auto has = [&](const char* name) {
+    return std::binary_search(names.begin(), names.end(), std::string(name));
+  };
+  const bool is_megatron = has("latest_checkpointed_iteration.txt") ||
+                           (has("common.pt") && has("metadata.json")) ||
+                           any([](const std::string& name) {
+                             return name.starts_with("mp_rank_") ||
+                                    (name.starts_with("iter_") &&
+                                     name.find_first_not_of("0123456789", 5) == std::string::npos);
+                           });
+  if (is_megatron)
+    return fmt::format(
+        "{}: a Megatron checkpoint; convert it once to a Hugging Face folder (Megatron Bridge: "
+        "AutoBridge.export_ckpt) and open that",
+        folder);
+  if (has(".metadata") || any([](const std::string& name) { return name.ends_with(".distcp"); }))
+    return fmt::format(
+        "{}: a torch distributed checkpoint (DCP); convert it once: python -m "
+        "torch.distributed.checkpoint.format_utils dcp_to_torch {} model.pt, then write its model "
+        "tensors with safetensors.torch.save_file beside a config.json",
+        folder, folder);
+  return "";
+}
+
 std::map<std::string, std::string> read_weight_map(const std::string& path) {
   const Json index = parse_json_file(path);
   const auto map = index.is_object() ? index.find("weight_map") : index.end();
@@ -179,6 +206,8 @@ ShardSet by_names(const std::string& folder, const Names& names) {
                             "--ignore-index for a numbered set",
                             folder, kSingle, kIndex, listed(tensors)));
   }
+  if (const std::string advice = training_checkpoint_advice(folder, names); !advice.empty())
+    throw Error(ErrorKind::unsupported, advice);
   for (const std::string& name : names) {
     if (is_pickle_name(name))
       throw Error(ErrorKind::unsupported, pickle_advice((fs::path(folder) / name).string()));

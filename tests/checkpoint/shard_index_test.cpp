@@ -127,7 +127,7 @@ TEST(FieldCases, FC03_StaleIndexBesideACompleteSet) {
   EXPECT_EQ(kind, ErrorKind::not_found);
   EXPECT_THAT(message, AllOf(HasSubstr(shard_name(1, 3)), HasSubstr("2 of the 2 files"),
                              HasSubstr("--ignore-index")));
-  const auto model = open_model(folder, {.ignore_index = true});
+  const auto model = open_model(folder, {.ignore_index = true, .arch_file = ""});
   EXPECT_THAT(model->obstacles(), IsEmpty());
   EXPECT_THAT(model->warnings(), ElementsAre(HasSubstr("the index is ignored, 2 shards")));
   EXPECT_EQ(values_of(*model, "lm_head.weight"), tiny.tensors.at("lm_head.weight").values);
@@ -145,18 +145,18 @@ TEST(FieldCases, FC03_IndexThatCoversPartOfTheFamily) {
   EXPECT_EQ(kind, ErrorKind::corrupt);
   EXPECT_THAT(message, AllOf(HasSubstr("covers 1 of the 2 files"), HasSubstr(shard_name(2, 2)),
                              HasSubstr("--ignore-index")));
-  EXPECT_THAT(open_model(folder, {.ignore_index = true})->obstacles(), IsEmpty());
+  EXPECT_THAT(open_model(folder, {.ignore_index = true, .arch_file = ""})->obstacles(), IsEmpty());
 }
 
 TEST(FieldCases, FC03_IgnoringTheIndexStillSaysWhatIsMissing) {
   const std::string folder = tiny_folder().write(scratch_folder(), 3);
   fs::remove(folder + "/" + shard_name(2, 3));
-  const auto model = open_model(folder, {.ignore_index = true});
+  const auto model = open_model(folder, {.ignore_index = true, .arch_file = ""});
   EXPECT_THAT(model->warnings(), Contains(HasSubstr(shard_name(2, 3))));
   EXPECT_THAT(model->obstacles(), Contains(HasSubstr("missing tensor")));
   tiny_folder().write(folder, 2);
   tiny_folder().write(folder, 4);
-  EXPECT_EQ(failure_of([&] { open_model(folder, {.ignore_index = true}); }).first,
+  EXPECT_EQ(failure_of([&] { open_model(folder, {.ignore_index = true, .arch_file = ""}); }).first,
             ErrorKind::invalid_argument);
 }
 
@@ -187,6 +187,26 @@ TEST(FieldCases, FC04_ThreeCausesThreeMessages) {
   EXPECT_THAT(failure_of([&] { open_model(nowhere); }).second,
               AllOf(HasSubstr(shard_name(1, 2) + ": the index promises tensor extra.weight here"),
                     HasSubstr("does not hold it")));
+}
+
+// Formats that training frameworks write for themselves: how to convert them is said.
+TEST(ShardIndex, TrainingCheckpointsAreRefusedWithTheWayToConvertThem) {
+  const auto refusal = [](const std::vector<std::string>& names) {
+    const std::string folder = scratch_folder();
+    for (const std::string& name : names) write_bytes(folder + "/" + name, "x");
+    const auto failure = failure_of([&] { open_model(folder); });
+    EXPECT_EQ(failure.first, ErrorKind::unsupported);
+    EXPECT_THAT(failure.second, Not(HasSubstr("\n")));
+    return failure.second;
+  };
+  EXPECT_THAT(refusal({".metadata", "__0_0.distcp", "__1_0.distcp"}), HasSubstr("dcp_to_torch"));
+  EXPECT_THAT(refusal({"latest_checkpointed_iteration.txt", "notes.pt"}),
+              HasSubstr("a Megatron checkpoint"));
+  EXPECT_THAT(refusal({"common.pt", "metadata.json", ".metadata", "__0_0.distcp"}),
+              HasSubstr("a Megatron checkpoint"));
+  const std::string run = scratch_folder();
+  fs::create_directory(run + "/iter_0005000");
+  EXPECT_THAT(failure_of([&] { open_model(run); }).second, HasSubstr("Megatron Bridge"));
 }
 
 }  // namespace

@@ -99,11 +99,14 @@ int run_absorb(const std::vector<std::string>& args, Console& console) {
       throw Error(ErrorKind::invalid_argument,
                   "--dims: expected the absorbed dimensions, found all of them");
   }
+  if (flags.run.opening.arch)
+    throw Error(ErrorKind::unsupported,
+                "absorb: a model that --arch describes cannot be written yet");
   require_new_folder(request.output);
   request.run = capture_request(flags.run, RecordFlags{});
   const ProgressMode mode = parse_progress_mode(flags.run.progress, console);
   const std::future<void> warming = warm_engine();
-  const auto model = open_runnable(flags.model, flags.run.ignore_index, console);
+  const auto model = open_runnable(flags.model, flags.run.opening, console);
   request.run.runs = read_prompts(flags.prompt, *model, console);
   std::optional<AbsorbOutcome> outcome;
   run_with_progress([&](JobContext job) { outcome = absorb_model(*model, request, job); },

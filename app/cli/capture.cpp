@@ -277,7 +277,7 @@ int run_capture(const std::vector<std::string>& args, Console& console) {
 
   // The engine takes as long to load as a model to open and a text to cut up.
   const std::future<void> warming = flags.dry_run ? std::future<void>() : warm_engine();
-  const auto model = open_runnable(flags.model, flags.run.ignore_index, console);
+  const auto model = open_runnable(flags.model, flags.run.opening, console);
   if (flags.like) {
     check_prompts(runs, flags.prompt, model->spec(), console);
     request.runs = std::move(runs);

@@ -92,8 +92,7 @@ void add_run_flags(CommandLine& command, RunFlags& flags) {
   command.value("--kernel", flags.kernel, "auto|fused|reference", "which body computes attention");
   command.value("--progress", flags.progress, "auto|json|none",
                 "on standard error (auto: a bar on a terminal)");
-  command.flag("--ignore-index", flags.ignore_index,
-               "read the shards that are there, not what the index claims");
+  add_open_flags(command, flags.opening);
 }
 
 void add_record_flags(CommandLine& command, RecordFlags& flags) {

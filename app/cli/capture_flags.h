@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "app/cli/command_line.h"
+#include "app/cli/open_flags.h"
 #include "app/cli/prompts.h"
 #include "capture/engine.h"
 
@@ -15,7 +16,7 @@ namespace sinkscope {
 struct RunFlags {
   std::optional<std::string> device, dtype, threads, weight_budget, activation_budget, kernel;
   std::optional<std::string> progress;
-  bool ignore_index = false;
+  OpenFlags opening;
 };
 void add_run_flags(CommandLine& command, RunFlags& flags);
 

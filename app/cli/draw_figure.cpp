@@ -44,11 +44,11 @@ std::string figure_format(const std::string& output, const std::optional<std::st
 }
 
 void draw_figure(const FigureRequest& request, const std::string& output, const std::string& format,
-                 bool force, Console& console) {
+                 bool force, Console& console, const OpenOptions& options) {
   require_format(format);
   if (output != "-") make_folder_of(output);
   OutputFile file(output, force, console.out);
-  const OpenedInputs inputs = open_figure_inputs(request, console);
+  const OpenedInputs inputs = open_figure_inputs(request, console, options);
   const Figure figure = make_figure(request, inputs.inputs);
   file.stream() << (format == "csv" ? figure_csv(figure) : render_figure(request, figure, format));
   file.close();

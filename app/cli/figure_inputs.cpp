@@ -35,8 +35,8 @@ bool looks_like_json(const std::string& path) {
   return file >> first && first == '{';
 }
 
-FigureInput model_input(const std::string& path, Console& console) {
-  const auto model = open_model(path);
+FigureInput model_input(const std::string& path, const OpenOptions& options, Console& console) {
+  const auto model = open_model(path, options);
   for (const std::string& warning : model->warnings()) console.warn(warning);
   FigureInput input;
   input.model.name = stem_of(path);
@@ -64,7 +64,8 @@ std::vector<std::string> distinct_names(const std::vector<std::string>& models,
   return both;
 }
 
-OpenedInputs open_figure_inputs(const FigureRequest& request, Console& console) {
+OpenedInputs open_figure_inputs(const FigureRequest& request, Console& console,
+                                const OpenOptions& options) {
   OpenedInputs opened;
   std::vector<std::string> models, files, runs;
   const std::optional<std::string> run =
@@ -88,7 +89,7 @@ OpenedInputs open_figure_inputs(const FigureRequest& request, Console& console) 
       input.evidence = read_whole(place.path, console);
       opened.inputs.push_back(std::move(input));
     } else {
-      opened.inputs.push_back(model_input(word, console));
+      opened.inputs.push_back(model_input(word, options, console));
     }
     models.push_back(opened.inputs.back().model.name);
     files.push_back(stem_of(place.path));

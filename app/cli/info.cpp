@@ -4,8 +4,10 @@
 
 #include "app/cli/command_line.h"
 #include "app/cli/model_card.h"
+#include "app/cli/open_flags.h"
 #include "app/cli/run_cli.h"
 #include "app/cli/verbs.h"
+#include "capture/checkpoint/arch_file.h"
 
 namespace sinkscope {
 namespace {
@@ -25,24 +27,26 @@ const char* const kHelp =
     "and head are null for a family that is not known here; sizes not given are 0.\n"
     "--arch-json keys: schema (sinkscope.arch/1), conventions, spec (the architecture as data), "
     "roles\n"
-    "(which tensor plays which role; lists have one entry a layer).";
+    "(which tensor plays which role; lists have one entry a layer), packing (how roles share a\n"
+    "tensor), unmapped (tensors without a role). A model of a family that is not known here opens\n"
+    "by such a file: complete it, and give it to --arch.";
 
 }  // namespace
 
 int run_info(const std::vector<std::string>& args, Console& console) {
   std::string path;
-  bool json = false, arch = false, ignore_index = false;
+  bool json = false, arch = false;
+  OpenFlags opening;
   CommandLine command("info", "Says what a model is: architecture, sizes, tokenizer, warnings.");
   command.positional("MODEL", path, "Hugging Face folder, org/name or GGUF file");
   command.flag("--json", json, "print JSON");
   command.flag("--arch-json", arch, "print the architecture and its tensor roles as JSON");
-  command.flag("--ignore-index", ignore_index,
-               "read the shards that are there, not what the index claims");
+  add_open_flags(command, opening);
   command.footer(kHelp);
   if (!command.parse(args, console)) return kExitDone;
-  const auto model = open_model(path, OpenOptions{ignore_index});
+  const auto model = open_model(path, open_options(opening));
   if (arch) {
-    console.out << arch_json(*model).dump(2) << '\n';
+    console.out << arch_to_json(*model).dump(2) << '\n';
   } else if (json) {
     console.out << card_json(model_card(*model)).dump(2) << '\n';
   } else {

@@ -41,9 +41,4 @@ ModelCard model_card(const ModelFiles& model);
 std::string card_text(const ModelCard& card);
 nlohmann::ordered_json card_json(const ModelCard& card);
 
-// The architecture as data: every field of ArchSpec, and which tensor plays which role.
-// {"schema":"sinkscope.arch/1","spec":{…},"roles":{"embed":"…","q":["…",…],…}}; a layer without the
-// role holds null.
-nlohmann::ordered_json arch_json(const ModelFiles& model);
-
 }  // namespace sinkscope

@@ -30,8 +30,9 @@ std::vector<Role> roles_behind(const ModelFiles& model, const std::string& which
 
 }  // namespace
 
-WeightRows model_weights(const std::string& path, const ModelFacts& recorded) {
-  const std::shared_ptr<const ModelFiles> model = open_model(path);
+WeightRows model_weights(const std::string& path, const OpenOptions& options,
+                         const ModelFacts& recorded) {
+  const std::shared_ptr<const ModelFiles> model = open_model(path, options);
   const std::string found = fingerprint(model->checkpoint());
   if (found != recorded.fingerprint)
     throw Error(ErrorKind::invalid_argument,

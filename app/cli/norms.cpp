@@ -6,6 +6,7 @@
 
 #include "app/cli/capture_runs.h"
 #include "app/cli/command_line.h"
+#include "app/cli/open_flags.h"
 #include "app/cli/parse_text.h"
 #include "app/cli/run_cli.h"
 #include "app/cli/verbs.h"
@@ -32,7 +33,8 @@ const char* const kHelp =
 struct NormFlags {
   std::string input;
   std::optional<std::string> top;
-  bool json = false, csv = false, ignore_index = false;
+  bool json = false, csv = false;
+  OpenFlags opening;
 };
 
 // The role says what a norm does; files of other families use the same name for another place.
@@ -75,7 +77,7 @@ void print_capture(const NormFlags& flags, Console& console) {
 }
 
 void print_model(const NormFlags& flags, Console& console) {
-  const auto model = open_model(flags.input, OpenOptions{flags.ignore_index});
+  const auto model = open_model(flags.input, open_options(flags.opening));
   for (const std::string& warning : model->warnings()) console.warn(warning);
   const ModelNorms norms = read_norms(*model);
   for (const std::string& sentence : norms.unread) console.warn(sentence);
@@ -98,8 +100,7 @@ int run_norms(const std::vector<std::string>& args, Console& console) {
   command.flag("--json", flags.json, "print JSON");
   command.flag("--csv", flags.csv, "print one table, a norm a row");
   command.value("--top", flags.top, "3", "starred dimensions per role");
-  command.flag("--ignore-index", flags.ignore_index,
-               "read the shards that are there, not what the index claims");
+  add_open_flags(command, flags.opening);
   command.footer(kHelp);
   if (!command.parse(args, console)) return kExitDone;
   if (flags.json && flags.csv)

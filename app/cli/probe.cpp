@@ -120,7 +120,7 @@ int run_probe(const std::vector<std::string>& args, Console& console) {
   std::optional<OutputFile> output;  // before minutes of work, not after
   if (flags.output) output.emplace(*flags.output, flags.force, console.out);
   const std::future<void> warming = warm_engine();
-  const auto model = open_runnable(flags.model, flags.run.ignore_index, console);
+  const auto model = open_runnable(flags.model, flags.run.opening, console);
   CaptureRequest request = capture_request(flags.run, RecordFlags{});
   request.runs = read_prompts(flags.prompt, *model, console);
   const int n_layers = model->spec().n_layers;

@@ -22,9 +22,9 @@ void require_runnable(const ModelFiles& model) {
               fmt::format("{}: cannot be run: {}{}", model.path(), obstacles.front(), more));
 }
 
-std::unique_ptr<ModelFiles> open_runnable(const std::string& path, bool ignore_index,
+std::unique_ptr<ModelFiles> open_runnable(const std::string& path, const OpenFlags& flags,
                                           Console& console) {
-  auto model = open_model(path, OpenOptions{ignore_index});
+  auto model = open_model(path, open_options(flags));
   for (const std::string& warning : model->warnings()) console.warn(warning);
   require_runnable(*model);
   return model;

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "app/cli/console.h"
+#include "app/cli/open_flags.h"
 #include "app/cli/progress.h"
 #include "capture/engine.h"
 
@@ -16,7 +17,7 @@ void require_runnable(const ModelFiles& model);
 
 // Opens a model that is about to be run, and says its warnings. Throws what open_model and
 // require_runnable throw.
-std::unique_ptr<ModelFiles> open_runnable(const std::string& path, bool ignore_index,
+std::unique_ptr<ModelFiles> open_runnable(const std::string& path, const OpenFlags& flags,
                                           Console& console);
 
 // Throws Error{invalid_argument} when the capture, or an unfinished `path`.part, is there already

@@ -7,6 +7,7 @@
 #include "app/cli/capture_runs.h"
 #include "app/cli/command_line.h"
 #include "app/cli/model_weights.h"
+#include "app/cli/open_flags.h"
 #include "app/cli/output_file.h"
 #include "app/cli/parse_text.h"
 #include "app/cli/run_cli.h"
@@ -32,12 +33,14 @@ struct RescaleFlags {
   std::string input;
   std::optional<std::string> run, model, dims, key, output;
   bool force = false, json = false, csv = false;
+  OpenFlags opening;
 };
 
 void add_flags(CommandLine& command, RescaleFlags& flags) {
   command.positional("RUN.h5", flags.input, "a capture");
   command.value("--run", flags.run, "NAME", "which of its runs");
   command.value("--model", flags.model, "MODEL", "the capture's model, for what needs its weights");
+  add_open_flags(command, flags.opening);
   command.value("--dims", flags.dims, "507",
                 "these dimensions together (default: each token's largest)");
   command.value("--key", flags.key, "N", "the sink whose attention is looked at (default 0)");
@@ -66,7 +69,8 @@ int run_rescale(const std::vector<std::string>& args, Console& console) {
   const auto reader = CaptureReader::open(place.path);
   const std::string run = pick_run(*reader, place.run, flags.run, console);
   const WeightRows weights =
-      flags.model ? model_weights(*flags.model, reader->model(run)) : WeightRows{};
+      flags.model ? model_weights(*flags.model, open_options(flags.opening), reader->model(run))
+                  : WeightRows{};
   const RescaleReport report = rescale_report(*reader, run, options, weights);
   if (flags.output) {
     OutputFile file(*flags.output, flags.force, console.out);

@@ -169,7 +169,7 @@ int report_model(const SinkFlags& flags, const SinkOptions& options, Console& co
   CaptureRequest request = capture_request(flags.run, record);
   request.command = canonical_command(flags.run, record, flags.prompt);
   const std::future<void> warming = warm_engine();
-  const auto model = open_runnable(flags.input, flags.run.ignore_index, console);
+  const auto model = open_runnable(flags.input, flags.run.opening, console);
   request.runs = read_prompts(flags.prompt, *model, console);
   const CaptureLayout layout = plan_capture(*model, request);
 

@@ -145,7 +145,7 @@ int run_whatif(const std::vector<std::string>& args, Console& console) {
   CaptureRequest request = capture_request(flags.run, flags.record);
   request.command = canonical_command(flags.run, flags.record, flags.prompt);
   const std::future<void> warming = warm_engine();
-  const auto model = open_runnable(flags.model, flags.run.ignore_index, console);
+  const auto model = open_runnable(flags.model, flags.run.opening, console);
   std::vector<RunInput> prompts;
   if (!baseline || has_prompt(flags.prompt)) prompts = read_prompts(flags.prompt, *model, console);
   if (baseline) {

@@ -54,6 +54,7 @@ class Checkpoint {
 
 struct OpenOptions {
   bool ignore_index = false;  // read the shards that are there instead of what the index claims
+  std::string arch_file;      // describes the architecture in config.json's place (arch_file.h)
 };
 
 // SHA-256 in hex over the tensors sorted by name: name, dtype, shape, first and last 4 KiB of each.

@@ -34,7 +34,7 @@ const Family* find_family(const std::string& model_type) {
 
 std::span<const TensorName> names_of(const Family& family, Role role) {
   const auto own = lines_of(family.names, role);
-  return own.empty() ? lines_of(llama_names(), role) : own;
+  return own.empty() && !family.is_complete ? lines_of(llama_names(), role) : own;
 }
 
 void read_attention_bias(const JsonKeys& keys, HfConfig& out) {

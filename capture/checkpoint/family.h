@@ -6,37 +6,17 @@
 
 #include "capture/checkpoint/hf_config.h"
 #include "capture/checkpoint/json_keys.h"
+#include "capture/checkpoint/packing.h"
 #include "capture/checkpoint/role_table.h"
 
 namespace sinkscope {
 
-// How a family lays a role into the tensor that it names. Experts are numbered by {} in the name.
-enum class Packing {
-  own,                        // the role's own tensor
-  reshaped,                   // its values in another shape
-  transposed,                 // [in, out]
-  qkv_rows,                   // q, k, v one below the other
-  qkv_columns,                // the same, transposed
-  qkv_by_head,                // per head: q, k, v
-  gate_up_rows,               // gate, then up
-  query_gate_by_head,         // per head: q, its gate
-  key_value_by_head,          // MLA, per head: k, v
-  delta_rows,                 // q, k, v of all heads one below the other
-  delta_by_head,              // per key head: q, k, v of its value heads, gate of those
-  delta_pairs_by_head,        // per key head: beta, then decay of its value heads
-  expert_each,                // a tensor an expert
-  qkv_each,                   // a tensor for each of q, k and v, {} in the name is the letter
-  experts_gate_up,            // [E, 2I, D], per expert: gate, then up
-  experts_alternate,          // [E, 2I, D] or [E, 2I]: gate, up, gate, …
-  experts_alternate_columns,  // [E, D, 2I]: the same, transposed
-  experts_transposed,         // [E, in, out]
-};
-
 // Where a role is found. Several lines of one role are spellings: the first that exists counts.
 struct TensorName {
   Role role;
-  const char* name;  // after the layer's number, or after the prefix
+  const char* name;  // after the layer's number, or after the prefix; whole where it has {layer}
   Packing packing = Packing::own;
+  int only_layer = kNoLayer;  // a spelling of this block alone; then the name is whole
 };
 
 // One family of Hugging Face folders as data. Defaults are those of transformers' configuration
@@ -55,6 +35,7 @@ struct Family {
   std::span<const TensorName> names = {};  // what differs from the Llama family
   const char* prefix = "model.";           // optional in the files
   const char* layers = "layers.";
+  bool is_complete = false;  // names are all there are; the spec holds every size already
   // Keys that only this family has; sizes, norms, windows by layer_types and rope are read already.
   void (*read)(const JsonKeys& keys, HfConfig& out) = nullptr;
 };

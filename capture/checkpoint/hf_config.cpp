@@ -195,21 +195,26 @@ HfConfig parse_hf_config(const std::string& text, const std::string& where) {
   const JsonKeys top(document, where);
   spec.architecture = top.text("model_type").value_or("");
   const Json* wrapped = top.object("text_config");
-  const Family* family = wrapped != nullptr ? nullptr : find_family(spec.architecture);
-  out.is_known_family = family != nullptr;
-  out.family = family;
-  if (wrapped != nullptr) {
-    out.obstacles.push_back(
-        fmt::format("architecture \"{}\" wraps a language model in text_config, "
-                    "which is not supported",
-                    printable(spec.architecture)));
+  const std::string wrapper = spec.architecture;
+  if (wrapped != nullptr)
     spec.architecture =
         JsonKeys(*wrapped, where, "text_config.").text("model_type").value_or(spec.architecture);
+  const Family* family = find_family(spec.architecture);
+  out.is_known_family = family != nullptr;
+  out.family = family;
+  out.is_wrapped = wrapped != nullptr;
+  if (wrapped != nullptr && family == nullptr) {
+    out.obstacles.push_back(
+        fmt::format("architecture \"{}\" wraps a language model of the kind \"{}\", which is not "
+                    "known here; a file for --arch can describe it",
+                    printable(wrapper), printable(spec.architecture)));
   } else if (family == nullptr) {
     out.obstacles.push_back(
         spec.architecture.empty()
             ? "config.json names no model_type"
-            : fmt::format("architecture \"{}\" is not supported", printable(spec.architecture)));
+            : fmt::format("architecture \"{}\" is not known here; a file for --arch can describe "
+                          "it (info --arch-json writes what there is to start from)",
+                          printable(spec.architecture)));
   }
   const JsonKeys keys(wrapped != nullptr ? *wrapped : document, where,
                       wrapped != nullptr ? "text_config." : "");
@@ -217,6 +222,7 @@ HfConfig parse_hf_config(const std::string& text, const std::string& where) {
   parse_norms(keys, out);
   parse_special_ids(keys, family, out);
   out.tied = top.boolean("tie_word_embeddings");
+  if (!out.tied) out.tied = keys.boolean("tie_word_embeddings");
   if (!out.tied && family != nullptr && family->tied) out.tied = true;
   parse_quantization(top, where, out);
   if (family == nullptr) {
@@ -233,7 +239,7 @@ HfConfig parse_hf_config(const std::string& text, const std::string& where) {
   parse_layer_types(keys, out);
   parse_activation(keys, out);
   if (family->has_rope)
-    parse_hf_rope(document, where, out);
+    parse_hf_rope(wrapped != nullptr ? *wrapped : document, where, out);
   else
     spec.rope.partial = 0;
   family->read(keys, out);

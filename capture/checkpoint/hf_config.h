@@ -17,6 +17,7 @@ struct Family;
 struct HfConfig {
   ArchSpec spec;                         // head_dim 0: not said, take it from q_proj's rows
   bool is_known_family = false;          // the forward pass knows this model_type
+  bool is_wrapped = false;               // a language model inside one for pictures or sound
   const Family* family = nullptr;        // its tables; null for an unknown one
   std::optional<bool> tied;              // tie_word_embeddings
   std::vector<std::string> layer_types;  // as config.json says, or empty

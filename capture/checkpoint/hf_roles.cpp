@@ -12,6 +12,8 @@
 #include "capture/checkpoint/hf_names.h"
 #include "capture/checkpoint/hf_norms.h"
 #include "capture/checkpoint/printable.h"
+#include "capture/checkpoint/spec_check.h"
+#include "capture/checkpoint/tensor_search.h"
 #include "capture/checkpoint/tied_head.h"
 
 namespace sinkscope {
@@ -41,6 +43,14 @@ class Grouped {
   std::map<std::pair<std::string, Role>, Group> groups_;
 };
 
+// −1 where it is no number; no tensor has that many elements.
+std::int64_t product(const std::vector<std::int64_t>& shape) {
+  std::int64_t n = 1;
+  for (const std::int64_t size : shape)
+    if (__builtin_mul_overflow(n, size, &n)) return -1;
+  return n;
+}
+
 class Assignment {
  public:
   Assignment(HfConfig& config, const SafetensorsCheckpoint& checkpoint, std::string where)
@@ -48,12 +58,18 @@ class Assignment {
         spec_(config.spec),
         checkpoint_(checkpoint),
         where_(std::move(where)),
+        search_(checkpoint, *config.family,
+                config.is_wrapped ? TensorSearch::Inside::wrapper : TensorSearch::Inside::nothing),
         used_(checkpoint.tensors().size(), false) {}
 
   RoleTable run() {
     const int n_layers = count_layers();
     infer_heads();
     finish_spec();
+    if (std::string problem = contradiction(spec_); !problem.empty()) {
+      if (config_.obstacles.empty()) config_.obstacles.push_back(std::move(problem));
+      return assign_hf_norms(config_, checkpoint_);  // no shape follows from such sizes
+    }
     fill_head();
     for (const Role role : outer_roles(spec_)) fill(role, kNoLayer);
     for (int layer = 0; layer < n_layers; ++layer) {
@@ -65,56 +81,21 @@ class Assignment {
   }
 
  private:
-  const Family& family() const { return *config_.family; }
-
-  static std::string text_of(const TensorName& line, int expert) {
-    std::string name = line.name;
-    if (const auto at = name.find("{}"); at != std::string::npos)
-      name.replace(at, 2,
-                   line.packing == Packing::qkv_each ? std::string(1, "qkv"[expert])
-                                                     : std::to_string(expert));
-    return name;
-  }
-
-  // The tensor of that name, with or without the family's prefix.
-  int find(const TensorName& line, int layer, int expert = 0) const {
-    std::string name = text_of(line, expert);
-    if (layer != kNoLayer) name = fmt::format("{}{}.{}", family().layers, layer, name);
-    const int prefixed = checkpoint_.find(family().prefix + name);
-    return prefixed >= 0 ? prefixed : checkpoint_.find(name);
-  }
-
-  // The first of the role's spellings that the files have; null = none.
-  const TensorName* spelling(Role role, int layer) const {
-    for (const TensorName& line : names_of(family(), role))
-      if (find(line, layer) >= 0) return &line;
-    return nullptr;
-  }
-
   int find(Role role, int layer) const {
-    const TensorName* line = spelling(role, layer);
-    return line == nullptr ? -1 : find(*line, layer);
-  }
-
-  std::optional<LayerName> split(std::string_view name) const {
-    return split_layer_name(name, family().layers);
+    const TensorName* line = search_.spelling(role, layer);
+    return line == nullptr ? -1 : search_.find(*line, layer);
   }
 
   const TensorInfo& info(int tensor) const {
     return checkpoint_.tensors()[static_cast<std::size_t>(tensor)];
   }
 
-  bool is_decoder(const LayerName& name) const {
-    return name.prefix.empty() || name.prefix == family().prefix;
-  }
-
   // The layers that are worth looking at; a disagreement is said once, not tensor by tensor.
   int count_layers() {
+    if (config_.family->is_complete) return spec_.n_layers;
     int found = 0;
-    for (const TensorInfo& tensor : checkpoint_.tensors()) {
-      const auto name = split(tensor.name);
-      if (name && is_decoder(*name)) found = std::max(found, name->layer + 1);
-    }
+    for (const TensorInfo& tensor : checkpoint_.tensors())
+      if (const auto block = search_.block(tensor.name)) found = std::max(found, block->layer + 1);
     const bool only_extra =
         found > spec_.n_layers && found <= spec_.n_layers + config_.n_extra_layers;
     if (found != spec_.n_layers && !only_extra) {
@@ -127,9 +108,9 @@ class Assignment {
 
   // Of a projection that has a tensor to itself.
   std::int64_t rows_of(Role role) const {
-    const TensorName* line = spelling(role, 0);
+    const TensorName* line = search_.spelling(role, 0);
     if (line == nullptr || line->packing != Packing::own) return 0;
-    const int tensor = find(*line, 0);
+    const int tensor = search_.find(*line, 0);
     return tensor < 0 || info(tensor).shape.size() != 2 ? 0 : info(tensor).shape[0];
   }
 
@@ -166,9 +147,9 @@ class Assignment {
   }
 
   void set_rotary_dim(RopeSpec& rope) {
-    if (rope.partial == 0) return;  // none
+    if (rope.partial == 0 && rope.rotary_dim == 0) return;  // none
     const int head = spec_.latent.kv_rank > 0 ? spec_.latent.rope_dim : spec_.head_dim;
-    const double rotary = head * rope.partial;
+    const double rotary = rope.rotary_dim > 0 ? rope.rotary_dim : head * rope.partial;
     rope.rotary_dim = static_cast<int>(rotary);
     const auto half = static_cast<std::size_t>(rope.rotary_dim / 2);
     if (!(rotary >= 2) || rotary > head || rope.rotary_dim % 2 != 0) {
@@ -202,10 +183,8 @@ class Assignment {
   bool fits(Role role, int tensor, const Packed& expected, Packing packing) {
     used_[static_cast<std::size_t>(tensor)] = true;
     const TensorInfo& found = info(tensor);
-    std::int64_t n_expected = 1;
-    for (const std::int64_t n : expected.shape) n_expected *= n;
     const bool same = packing == Packing::reshaped || packing == Packing::qkv_each
-                          ? found.n_elements() == n_expected
+                          ? found.n_elements() == product(expected.shape)
                           : found.shape == expected.shape;
     if (!same) {
       grouped_.add(
@@ -224,7 +203,7 @@ class Assignment {
   void take(Role role, int layer, const TensorName& line) {
     const Packed expected = packed(line.packing, role, spec_, layer);
     TensorRef ref;
-    ref.tensor = find(line, layer);
+    ref.tensor = search_.find(line, layer);
     ref.view = expected.view;
     if (role == Role::delta_norm) ref.stored_offset = static_cast<float>(spec_.norm_offset);
     bool all_fit = fits(role, ref.tensor, expected, line.packing);
@@ -232,7 +211,7 @@ class Assignment {
                           : line.packing == Packing::qkv_each  ? 3
                                                                : 1;
     for (int expert = 1; expert < n_tensors; ++expert) {
-      const int tensor = find(line, layer, expert);
+      const int tensor = search_.find(line, layer, expert);
       if (tensor < 0) {
         miss(role, layer, line, expert);
         return;
@@ -240,7 +219,12 @@ class Assignment {
       all_fit = fits(role, tensor, expected, line.packing) && all_fit;
       ref.more.push_back(tensor);
     }
-    if (all_fit) table_.add(role, layer, std::move(ref));
+    if (!all_fit) return;
+    ref.stored_as = {info(ref.tensor).name, line.packing};
+    const std::string own = search_.name(line, layer, 0);
+    const std::size_t prefix = ref.stored_as.name.size() - own.size();
+    ref.stored_as.name.replace(prefix, own.size(), search_.name(line, layer, -1));
+    table_.add(role, layer, std::move(ref));
   }
 
   void take(Role role, int tensor) {  // the embedding or the head, whichever serves as it
@@ -251,13 +235,12 @@ class Assignment {
   }
 
   void miss(Role role, int layer, const TensorName& line, int expert = 0) {
-    const std::string prefix = family().prefix;
+    const std::string prefix = config_.family->prefix;
     const bool has_prefix =
         std::any_of(checkpoint_.tensors().begin(), checkpoint_.tensors().end(),
                     [&](const TensorInfo& tensor) { return tensor.name.starts_with(prefix); });
     const bool prefixed = has_prefix && role != Role::unembed;
-    std::string name = text_of(line, expert);
-    if (layer != kNoLayer) name = fmt::format("{}{}.{}", family().layers, layer, name);
+    const std::string name = search_.name(line, layer, expert);
     grouped_.add(role, "missing",
                  fmt::format("missing tensor {}{}: it is not in {} (an incomplete model, or "
                              "another architecture?)",
@@ -265,10 +248,15 @@ class Assignment {
   }
 
   void fill(Role role, int layer) {
-    if (const TensorName* line = spelling(role, layer))
+    if (const TensorName* line = search_.spelling(role, layer)) {
       take(role, layer, *line);
-    else
-      miss(role, layer, names_of(family(), role).front());
+    } else if (const TensorName* usual = search_.usual_spelling(role, layer)) {
+      miss(role, layer, *usual);
+    } else {
+      grouped_.add(role, "missing",
+                   fmt::format("no tensor is named for the role {}{}", to_string(role),
+                               layer == kNoLayer ? "" : fmt::format(" of block {}", layer)));
+    }
   }
 
   void fill_head() {
@@ -282,19 +270,21 @@ class Assignment {
     if (choice.embed >= 0) {
       take(Role::embed, choice.embed);
     } else {
-      miss(Role::embed, kNoLayer, names_of(family(), Role::embed).front());
+      fill(Role::embed, kNoLayer);  // says that it is missing
     }
     if (choice.unembed >= 0) take(Role::unembed, choice.unembed);
   }
 
   void report_unused(int n_layers) {
-    std::vector<std::string> unexpected, activation;
+    std::vector<std::string> unexpected, activation, outside;
     for (std::size_t i = 0; i < used_.size(); ++i) {
       const std::string& name = checkpoint_.tensors()[i].name;
       if (used_[i] || is_ignored_name(name) || checkpoint_.is_scale(static_cast<int>(i))) continue;
-      const auto block = split(name);
-      const bool said = block && is_decoder(*block) && block->layer >= n_layers;  // count_layers
-      if (is_activation_scale(name)) {
+      const auto block = search_.block(name);
+      const bool said = block && block->layer >= n_layers;  // count_layers
+      if (search_.is_outside(name)) {
+        outside.push_back(name);
+      } else if (is_activation_scale(name)) {
         activation.push_back(name);
       } else if (!said) {
         unexpected.push_back(name);
@@ -304,6 +294,13 @@ class Assignment {
       config_.obstacles.push_back(fmt::format("{} unexpected tensor{}: {}", unexpected.size(),
                                               unexpected.size() == 1 ? "" : "s",
                                               listed(unexpected)));
+    }
+    if (config_.is_wrapped) {
+      config_.warnings.push_back(
+          outside.empty() ? "only the text part of the model is run"
+                          : fmt::format("only the text part of the model is run; {} other tensors "
+                                        "are not read: {}",
+                                        outside.size(), listed(outside, 2)));
     }
     if (!activation.empty()) {
       config_.warnings.push_back(
@@ -316,6 +313,7 @@ class Assignment {
   ArchSpec& spec_;
   const SafetensorsCheckpoint& checkpoint_;
   std::string where_;
+  TensorSearch search_;
   std::vector<bool> used_;
   RoleTable table_;
   Grouped grouped_;

@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <utility>
 
+#include "capture/checkpoint/arch_file.h"
 #include "capture/checkpoint/file_reader.h"
 #include "capture/checkpoint/gguf_config.h"
 #include "capture/checkpoint/gguf_file.h"
@@ -61,10 +62,11 @@ HfConfig read_config(const fs::path& folder, std::string& config_text) {
 
 // `folder` holds config.json, `shards` the tensors; `path` is what the user will be told.
 std::unique_ptr<ModelFiles> open_safetensors(const std::string& folder, const ShardSet& shards,
-                                             const std::string& path) {
+                                             const std::string& path, const ArchFile* arch) {
   ModelParts parts;
   parts.path = path;
   HfConfig config = read_config(folder, parts.config_text);
+  if (arch != nullptr) arch->describe(config);
   auto checkpoint = SafetensorsCheckpoint::open(shards.files, config.quantization);
   append(parts.warnings, shards.warnings);
   append(parts.warnings, checkpoint->warnings());
@@ -74,7 +76,7 @@ std::unique_ptr<ModelFiles> open_safetensors(const std::string& folder, const Sh
                                                        : folder;
   parts.roles = assign_hf_roles(config, *checkpoint, where);
   parts.spec = std::move(config.spec);
-  parts.spec.name = name_of(folder);
+  if (arch == nullptr || parts.spec.name.empty()) parts.spec.name = name_of(folder);
   parts.obstacles = std::move(config.obstacles);
   append(parts.warnings, config.warnings);
   parts.checkpoint = std::move(checkpoint);
@@ -109,8 +111,13 @@ bool is_pickle(const FileReader& file) {
 }
 
 // Content decides; a suffix only helps where the content says nothing.
-std::unique_ptr<ModelFiles> open_file(const std::string& path) {
-  if (looks_like_gguf(path)) return open_gguf(path);
+std::unique_ptr<ModelFiles> open_file(const std::string& path, const ArchFile* arch) {
+  if (looks_like_gguf(path)) {
+    if (arch != nullptr)
+      throw Error(ErrorKind::unsupported,
+                  path + ": a GGUF file names its own architecture; --arch is for safetensors");
+    return open_gguf(path);
+  }
   const FileReader file(path);
   const bool is_named_so = path.ends_with(".safetensors");
   if (!looks_like_safetensors(file) && !looks_like_lfs_pointer(file)) {
@@ -130,7 +137,7 @@ std::unique_ptr<ModelFiles> open_file(const std::string& path) {
                     shard.number, shard.total));
   }
   const fs::path folder = fs::path(path).parent_path();
-  return open_safetensors(folder.empty() ? "." : folder.string(), single, path);
+  return open_safetensors(folder.empty() ? "." : folder.string(), single, path, arch);
 }
 
 // The GGUF file that a folder without safetensors stands for, or "".
@@ -147,32 +154,40 @@ std::string only_gguf_in(const std::string& folder) {
   return found.size() == 1 ? found.front() : std::string();
 }
 
-std::unique_ptr<ModelFiles> open_folder(const std::string& folder, const OpenOptions& options) {
-  if (const std::string gguf = only_gguf_in(folder); !gguf.empty()) return open_file(gguf);
-  return open_safetensors(folder, find_shards(folder, options), folder);
+std::unique_ptr<ModelFiles> open_folder(const std::string& folder, const OpenOptions& options,
+                                        const ArchFile* arch) {
+  if (const std::string gguf = only_gguf_in(folder); !gguf.empty()) return open_file(gguf, arch);
+  return open_safetensors(folder, find_shards(folder, options), folder, arch);
 }
 
-}  // namespace
-
-std::unique_ptr<ModelFiles> open_model(const std::string& path, const OpenOptions& options) {
+std::unique_ptr<ModelFiles> open_any(const std::string& path, const OpenOptions& options,
+                                     const ArchFile* arch) {
   std::error_code ignored;
   if (fs::is_directory(path, ignored))
-    return open_folder(snapshot_of(path).value_or(path), options);
+    return open_folder(snapshot_of(path).value_or(path), options, arch);
   if (exists(path)) {
     // Opening a pipe would wait for a writer, and a model is read at many places.
     if (!fs::is_regular_file(path, ignored))
       throw Error(ErrorKind::invalid_argument, path + ": neither a file nor a folder");
-    return open_file(path);
+    return open_file(path, arch);
   }
   if (fs::is_symlink(fs::symlink_status(path, ignored))) {
     throw Error(ErrorKind::not_found,
                 path + ": a symbolic link to a file that is not there (incomplete download?)");
   }
-  if (const auto snapshot = find_in_hub_cache(path)) return open_folder(*snapshot, options);
+  if (const auto snapshot = find_in_hub_cache(path)) return open_folder(*snapshot, options, arch);
   throw Error(
       ErrorKind::not_found,
       fmt::format("{}: no such file or folder, and no model of this name in the hub cache {}", path,
                   hub_cache_folder()));
+}
+
+}  // namespace
+
+std::unique_ptr<ModelFiles> open_model(const std::string& path, const OpenOptions& options) {
+  if (options.arch_file.empty()) return open_any(path, options, nullptr);
+  const ArchFile arch(options.arch_file);
+  return open_any(path, options, &arch);
 }
 
 }  // namespace sinkscope

@@ -9,6 +9,7 @@
 
 #include "capture/checkpoint/arch_spec.h"
 #include "capture/checkpoint/checkpoint.h"
+#include "capture/checkpoint/packing.h"
 
 namespace sinkscope {
 
@@ -50,6 +51,8 @@ class ModelFiles {
   virtual std::int64_t cols(Role role, int layer) const = 0;  // 1 row: the vector's length
   // The tensor's name in the file, for messages.
   virtual std::string tensor_name(Role role, int layer) const = 0;
+  // The same with an expert's number left open, and how the role lies in the tensor.
+  virtual StoredAs stored_as(Role role, int layer) const { return {tensor_name(role, layer)}; }
 
   // Rows [begin, end) as float32 in Hugging Face order: linear layers [out, in], llama q/k rows
   // un-permuted, biases likewise. Norm weights come as stored: see norm_gain.

@@ -62,6 +62,11 @@ const TensorInfo& OpenedModel::info(Role role, int layer) const {
   return checkpoint().tensors()[static_cast<std::size_t>(ref(role, layer).tensor)];
 }
 
+StoredAs OpenedModel::stored_as(Role role, int layer) const {
+  const TensorRef& from = ref(role, layer);
+  return from.stored_as.name.empty() ? StoredAs{info(role, layer).name} : from.stored_as;
+}
+
 void OpenedModel::read_rows(Role role, int layer, std::int64_t begin, std::int64_t end,
                             float* out) const {
   const TensorRef& from = ref(role, layer);

@@ -47,6 +47,7 @@ class OpenedModel final : public ModelFiles {
     return view_cols(ref(role, layer), info(role, layer));
   }
   std::string tensor_name(Role role, int layer) const override { return info(role, layer).name; }
+  StoredAs stored_as(Role role, int layer) const override;
   void read_rows(Role role, int layer, std::int64_t begin, std::int64_t end,
                  float* out) const override;
   std::int64_t bytes_read() const override { return bytes_read_; }

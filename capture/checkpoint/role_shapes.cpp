@@ -111,8 +111,8 @@ ExpectedShape latent_shape(Role role, const ArchSpec& spec) {
 
 ExpectedShape delta_shape(Role role, const ArchSpec& spec) {
   const DeltaSpec& delta = spec.delta;
-  const std::int64_t D = spec.d_model, keys = delta.n_key_heads * delta.key_dim,
-                     values = delta.n_value_heads * delta.value_dim;
+  const std::int64_t D = spec.d_model, keys = std::int64_t{1} * delta.n_key_heads * delta.key_dim,
+                     values = std::int64_t{1} * delta.n_value_heads * delta.value_dim;
   const std::string because =
       fmt::format("{} key heads of {}, {} value heads of {}", delta.n_key_heads, delta.key_dim,
                   delta.n_value_heads, delta.value_dim);
@@ -220,7 +220,8 @@ ExpectedShape expected_shape(Role role, const ArchSpec& spec, int layer) {
     case Role::kv_a_norm:
       return latent_shape(role, spec);
     case Role::index_q:
-      return {{spec.index.n_heads * spec.index.head_dim, spec.latent.q_rank}, words.index()};
+      return {{std::int64_t{1} * spec.index.n_heads * spec.index.head_dim, spec.latent.q_rank},
+              words.index()};
     case Role::index_k:
       return {{spec.index.head_dim, d_model}, words.index()};
     case Role::index_weights:

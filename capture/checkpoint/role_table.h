@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "capture/checkpoint/arch_spec.h"
+#include "capture/checkpoint/packing.h"
 
 namespace sinkscope {
 
@@ -52,6 +53,7 @@ struct TensorRef {
   TensorView view;
   // More tensors of the same shape, whose rows follow those of the first: one tensor an expert.
   std::vector<int> more;
+  StoredAs stored_as;  // the name with its number open; "" in a GGUF file
 };
 
 // Roles filled by tensors. At most one tensor a (role, layer); the same tensor may fill two roles

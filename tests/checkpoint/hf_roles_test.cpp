@@ -219,6 +219,28 @@ TEST(FieldCases, FC12_TheRoleNamesThePlaceNotTheFilesWord) {
     EXPECT_EQ(gain.effective[i], gain.raw[i] + 1.0f);
 }
 
+// A language model inside a model for pictures: its keys in text_config, its tensors behind a
+// prefix, towers beside it.
+TEST(HfRoles, WrappedModelsOpenWithoutTheirTowers) {
+  for (const char* prefix : {"model.language_model.", "language_model.model."}) {
+    const TinyFolder inner = tiny_folder("qwen3");
+    TinyFolder wrapped = inner;
+    wrapped.config = {{"model_type", "some_vl"}, {"text_config", inner.config}};
+    wrapped.tensors.clear();
+    for (const auto& [name, tensor] : inner.tensors)
+      wrapped.tensors[name.starts_with("model.") ? prefix + name.substr(6) : name] = tensor;
+    wrapped.add("model.visual.layers.7.input_layernorm.weight", {5});
+    const Model model = opened(wrapped);
+    ASSERT_THAT(model->obstacles(), IsEmpty()) << prefix;
+    EXPECT_EQ(model->spec().architecture, "qwen3");
+    EXPECT_EQ(model->spec().n_layers, 2);
+    EXPECT_EQ(model->read_vector(Role::q, 1),
+              inner.tensors.at("model.layers.1.self_attn.q_proj.weight").values);
+    wrapped.add(std::string(prefix) + "layers.0.surprise.weight", {2});
+    EXPECT_THAT(opened(wrapped)->obstacles(), ElementsAre(HasSubstr("surprise")));
+  }
+}
+
 TEST(HfRoles, NormsOfUnknownFamiliesAreFoundBehindAnyPrefix) {
   TinyFolder wrapped = tiny_folder("brand_new");
   wrapped.tensors.clear();

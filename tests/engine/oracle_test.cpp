@@ -8,6 +8,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "capture/checkpoint/arch_file.h"
 #include "core/error.h"
 #include "tests/engine/captured.h"
 #include "tests/support/gguf_writer.h"
@@ -188,6 +189,20 @@ TEST_P(FolderOracle, BothConfigSpellingsGiveTheSameCapture) {
   fs::copy_file(folder + "/config_v4.json", old + "/config.json");
   const H5Reference want(folder + "/expected.h5");
   const auto a = open_model(folder), b = open_model(old);
+  EXPECT_EQ(first_difference(capture(*a, everything(want)), capture(*b, everything(want))), "");
+}
+
+// A model opened by its own description in place of config.json: the same capture to the bit.
+TEST_P(Oracle, OpensByItsOwnDescription) {
+  SINKSCOPE_REQUIRE_SHARED(folder, "oracles/" + GetParam());
+  const auto a = open_oracle(folder);
+  if (a->container() == Container::gguf) GTEST_SKIP() << "--arch is for safetensors";
+  const std::string arch = scratch_folder() + "/arch.json";
+  std::ofstream(arch) << arch_to_json(*a);
+  const auto b = open_model(folder, {.ignore_index = false, .arch_file = arch});
+  ASSERT_THAT(b->obstacles(), ::testing::IsEmpty());
+  EXPECT_EQ(a->spec(), b->spec());
+  const H5Reference want(folder + "/expected.h5");
   EXPECT_EQ(first_difference(capture(*a, everything(want)), capture(*b, everything(want))), "");
 }
 

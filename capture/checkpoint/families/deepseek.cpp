@@ -210,7 +210,7 @@ void read_grouped_experts(const JsonKeys& keys, HfConfig& out) {
     out.obstacles.push_back("the experts do not divide into n_group groups");
   const auto shared = keys.whole("n_shared_experts", 0, 1 << 16)
                           .value_or(keys.whole("num_shared_experts", 0, 1 << 16).value_or(0));
-  moe.d_shared = static_cast<int>(shared) * moe.d_expert;
+  moe.d_shared = static_cast<int>(std::min<std::int64_t>(shared * moe.d_expert, 1 << 27));
   const std::int64_t first = keys.whole("first_k_dense_replace", 0, 1 << 20).value_or(0);
   const std::int64_t every = keys.whole("moe_layer_freq", 1, 1 << 20).value_or(1);
   const auto types = keys.texts("mlp_layer_types");

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "capture/checkpoint/spec_check.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+namespace sinkscope {
+namespace {
+
+constexpr std::int64_t kMostLayers = 1024, kMostHeads = 1 << 14, kMostDims = 1 << 16,
+                       kMostExperts = 1 << 16, kMostSize = 1 << 26, kMostProduct = 1 << 30;
+
+struct Bound {
+  const char* name;
+  std::int64_t value, least, most;
+};
+
+std::string out_of_bounds(std::initializer_list<Bound> bounds) {
+  for (const Bound& bound : bounds)
+    if (bound.value < bound.least || bound.value > bound.most)
+      return fmt::format("{} is {}, expected {} to {}", bound.name, bound.value, bound.least,
+                         bound.most);
+  return "";
+}
+
+std::string wrong_list(const ArchSpec& spec) {
+  const std::array<std::pair<const char*, std::size_t>, 6> lists = {
+      {{"window", spec.window.size()},
+       {"layer_kv_heads", spec.layer_kv_heads.size()},
+       {"mixers", spec.mixers.size()},
+       {"sinks", spec.sinks.size()},
+       {"layer_ropes", spec.layer_ropes.size()},
+       {"moe_layers", spec.moe_layers.size()}}};
+  for (const auto& [name, size] : lists)
+    if (size != 0 && size != static_cast<std::size_t>(spec.n_layers))
+      return fmt::format("{} has {} entries for {} layers", name, size, spec.n_layers);
+  if (spec.window.empty()) return "window has no entries";
+  for (const int width : spec.window)
+    if (width < 0) return fmt::format("a window is {}, expected 0 or more", width);
+  for (const int heads : spec.layer_kv_heads)
+    if (heads < 1 || spec.n_heads % heads != 0)
+      return fmt::format("n_heads {} is not a multiple of layer_kv_heads {}", spec.n_heads, heads);
+  return "";
+}
+
+std::string wrong_experts(const ArchSpec& spec) {
+  const MoeSpec& moe = spec.moe;
+  if (moe.n_experts == 0) return "";
+  if (spec.moe_layers.empty()) return "moe_layers is missing";
+  if (std::string wrong =
+          out_of_bounds({{"moe.n_experts", moe.n_experts, 1, kMostExperts},
+                         {"moe.n_used", moe.n_used, 1, moe.n_experts},
+                         {"moe.d_expert", moe.d_expert, 1, kMostSize},
+                         {"moe.d_shared", moe.d_shared, 0, kMostSize},
+                         {"moe.n_groups", moe.n_groups, 1, moe.n_experts},
+                         {"moe.n_groups_used", moe.n_groups_used, 1, moe.n_groups}});
+      !wrong.empty())
+    return wrong;
+  if (moe.n_experts % moe.n_groups != 0)
+    return fmt::format("moe.n_experts {} do not divide into moe.n_groups {}", moe.n_experts,
+                       moe.n_groups);
+  return "";
+}
+
+std::string wrong_delta(const DeltaSpec& delta) {
+  if (std::string wrong =
+          out_of_bounds({{"delta.n_key_heads", delta.n_key_heads, 1, kMostHeads},
+                         {"delta.n_value_heads", delta.n_value_heads, 1, kMostHeads},
+                         {"delta.key_dim", delta.key_dim, 1, kMostDims},
+                         {"delta.value_dim", delta.value_dim, 1, kMostDims},
+                         {"delta.n_taps", delta.n_taps, 1, kMostDims},
+                         {"delta.narrow", delta.narrow, 0, kMostDims}});
+      !wrong.empty())
+    return wrong;
+  if (delta.n_value_heads % delta.n_key_heads != 0)
+    return fmt::format("delta.n_value_heads {} is not a multiple of delta.n_key_heads {}",
+                       delta.n_value_heads, delta.n_key_heads);
+  const std::int64_t channels = std::int64_t{2} * delta.n_key_heads * delta.key_dim +
+                                std::int64_t{1} * delta.n_value_heads * delta.value_dim;
+  return out_of_bounds({{"the number of delta channels", channels, 1, kMostProduct}});
+}
+
+std::string wrong_latent(const ArchSpec& spec) {
+  const LatentSpec& latent = spec.latent;
+  if (std::string wrong = out_of_bounds({{"latent.q_rank", latent.q_rank, 0, kMostSize},
+                                         {"latent.kv_rank", latent.kv_rank, 1, kMostSize},
+                                         {"latent.nope_dim", latent.nope_dim, 1, kMostDims},
+                                         {"latent.rope_dim", latent.rope_dim, 0, kMostDims}});
+      !wrong.empty())
+    return wrong;
+  if (spec.head_dim != latent.nope_dim + latent.rope_dim)
+    return fmt::format("head_dim {} is not latent.nope_dim {} + latent.rope_dim {}", spec.head_dim,
+                       latent.nope_dim, latent.rope_dim);
+  return "";
+}
+
+std::string wrong_rope(const RopeSpec& rope) {
+  if (!(rope.theta > 0)) return fmt::format("rope.theta is {}", rope.theta);
+  if (!(rope.factor > 0)) return fmt::format("rope.factor is {}", rope.factor);
+  if (rope.original_context < 0)
+    return fmt::format("rope.original_context is {}", rope.original_context);
+  return "";
+}
+
+bool has(const ArchSpec& spec, Mixer mixer) {
+  return std::find(spec.mixers.begin(), spec.mixers.end(), mixer) != spec.mixers.end();
+}
+
+}  // namespace
+
+std::string contradiction(const ArchSpec& spec) {
+  const bool is_latent = has(spec, Mixer::latent);
+  const IndexSpec& index = spec.index;
+  std::string wrong = out_of_bounds({{"n_layers", spec.n_layers, 1, kMostLayers},
+                                     {"n_heads", spec.n_heads, 1, kMostHeads},
+                                     {"n_kv_heads", spec.n_kv_heads, 1, kMostHeads},
+                                     {"head_dim", spec.head_dim, 1, kMostDims},
+                                     {"value_dim", spec.value_dim, 0, kMostDims},
+                                     {"d_model", spec.d_model, 1, kMostSize},
+                                     {"d_mlp", spec.d_mlp, 0, kMostSize},
+                                     {"vocab_size", spec.vocab_size, 1, kMostSize},
+                                     {"n_ctx", spec.n_ctx, 1, kMostSize},
+                                     {"position_offset", spec.position_offset, 0, kMostSize},
+                                     {"norm_gate_rank", spec.norm_gate_rank, 0, kMostSize},
+                                     {"index.n_heads", index.n_heads, 0, kMostHeads},
+                                     {"index.head_dim", index.head_dim, 0, kMostDims},
+                                     {"index.top_k", index.top_k, 0, kMostSize}});
+  if (wrong.empty() && spec.n_heads % spec.n_kv_heads != 0)
+    wrong =
+        fmt::format("n_heads {} is not a multiple of n_kv_heads {}", spec.n_heads, spec.n_kv_heads);
+  if (wrong.empty()) wrong = wrong_list(spec);
+  if (wrong.empty()) wrong = wrong_experts(spec);
+  if (wrong.empty() && has(spec, Mixer::delta)) wrong = wrong_delta(spec.delta);
+  if (wrong.empty() && is_latent) wrong = wrong_latent(spec);
+  if (wrong.empty() && !is_latent && spec.latent.kv_rank != 0)
+    wrong = "latent.kv_rank is given, and no layer of mixers is latent";
+  if (wrong.empty() && index.n_heads > 0 && (!is_latent || index.head_dim < 1 || index.top_k < 1))
+    wrong = "index needs latent layers, a head_dim and a top_k";
+  if (wrong.empty() && !(spec.norm_eps >= 0)) wrong = fmt::format("norm_eps is {}", spec.norm_eps);
+  if (wrong.empty() && spec.query_growth != 0 && !(spec.query_growth_context > 0))
+    wrong = "query_growth needs a query_growth_context above 0";
+  if (wrong.empty()) wrong = wrong_rope(spec.rope);
+  for (const RopeSpec& rope : spec.layer_ropes)
+    if (wrong.empty()) wrong = wrong_rope(rope);
+  return wrong;
+}
+
+}  // namespace sinkscope

@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
+#include <functional>
 #include <ostream>
 
 #include "core/error.h"
@@ -31,6 +33,23 @@ struct CommandLine::Parts {
 
   CLI::App app;
   std::string verb, heading = "Options";
+  struct Setter {
+    std::string name;
+    Kind kind;
+    std::function<void(const std::string&)> set;
+  };
+  std::vector<Setter> setters;
+
+  // "-o,--output" is known as "--output".
+  void remember(const std::string& names, Kind kind, std::function<void(const std::string&)> set) {
+    const auto at = names.find("--");
+    if (at != std::string::npos) setters.push_back({names.substr(at), kind, std::move(set)});
+  }
+  const Setter* find(const std::string& name) const {
+    const auto found = std::find_if(setters.begin(), setters.end(),
+                                    [&](const Setter& setter) { return setter.name == name; });
+    return found == setters.end() ? nullptr : &*found;
+  }
   bool quiet = false, verbose = false;
 };
 
@@ -62,6 +81,7 @@ void CommandLine::value(const std::string& names, std::optional<std::string>& va
   const auto set = [&value](const std::string& text) { value = text; };
   CLI::Option* option = parts_->app.add_option_function<std::string>(names, set, help);
   option->type_name(placeholder)->group(parts_->heading);
+  parts_->remember(names, Kind::value, set);
 }
 
 void CommandLine::values(const std::string& names, std::vector<std::string>& values,
@@ -77,11 +97,27 @@ void CommandLine::flag(const std::string& names, bool& value, const std::string&
       .add_flag_callback(
           names, [&value] { value = true; }, help)
       ->group(parts_->heading);
+  parts_->remember(names, Kind::flag, [&value](const std::string&) { value = true; });
 }
 
 void CommandLine::group(const std::string& heading) { parts_->heading = heading; }
 
 void CommandLine::footer(const std::string& text) { parts_->app.footer(text); }
+
+CommandLine::Kind CommandLine::kind_of(const std::string& name) const {
+  const Parts::Setter* setter = parts_->find(name);
+  return setter == nullptr ? Kind::none : setter->kind;
+}
+
+void CommandLine::set(const std::string& name, const std::string& text) {
+  if (const Parts::Setter* setter = parts_->find(name)) setter->set(text);
+}
+
+std::vector<std::string> CommandLine::names() const {
+  std::vector<std::string> names;
+  for (const Parts::Setter& setter : parts_->setters) names.push_back(setter.name);
+  return names;
+}
 
 bool CommandLine::parse(const std::vector<std::string>& args, Console& console) {
   CLI::App& app = parts_->app;

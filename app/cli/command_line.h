@@ -40,6 +40,13 @@ class CommandLine {
   // Text below the options: examples, and the keys of --json.
   void footer(const std::string& text);
 
+  // What a name such as "--layers" stands for, among what was said above.
+  enum class Kind { none, value, flag };
+  Kind kind_of(const std::string& name) const;
+  // Sets it as a command line would: a value to `text`, a flag to on.
+  void set(const std::string& name, const std::string& text);
+  std::vector<std::string> names() const;  // of values and flags, the long ones, in their order
+
   // False: --help was asked for and printed. Sets the console's verbosity from -q and -v.
   // Throws Error{invalid_argument} for anything unknown, missing or doubled.
   bool parse(const std::vector<std::string>& args, Console& console);

@@ -1,50 +1,16 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "app/cli/engine_job.h"
 
-#include <atomic>
 #include <chrono>
 #include <condition_variable>
-#include <csignal>
 #include <exception>
 #include <mutex>
 #include <thread>
 
+#include "app/cli/stop_signals.h"
+
 namespace sinkscope {
 namespace {
-
-std::atomic<bool> stop_was_asked{false};
-static_assert(std::atomic<bool>::is_always_lock_free, "set from a signal handler");
-
-// The first signal asks to stop; the default action is back for the second.
-void on_signal(int) {
-  stop_was_asked = true;
-  std::signal(SIGINT, SIG_DFL);
-  std::signal(SIGTERM, SIG_DFL);
-}
-
-class StopSignals {
- public:
-  StopSignals() {
-    stop_was_asked = false;
-    struct sigaction action {};
-    action.sa_handler = on_signal;
-    action.sa_flags = SA_RESTART;
-    sigaction(SIGINT, &action, &old_interrupt_);
-    sigaction(SIGTERM, &action, &old_terminate_);
-  }
-  ~StopSignals() {
-    sigaction(SIGINT, &old_interrupt_, nullptr);
-    sigaction(SIGTERM, &old_terminate_, nullptr);
-  }
-  StopSignals(const StopSignals&) = delete;
-  StopSignals& operator=(const StopSignals&) = delete;
-
-  bool asked() const { return stop_was_asked; }
-
- private:
-  struct sigaction old_interrupt_ {};
-  struct sigaction old_terminate_ {};
-};
 
 // What the job's thread leaves behind; guarded by `mutex` until `is_done`.
 struct Outcome {
@@ -57,12 +23,12 @@ struct Outcome {
 }  // namespace
 
 void run_with_progress(const std::function<void(JobContext)>& job, int n_layers, ProgressMode mode,
-                       Console& console) {
+                       Console& console, const JobPlace& place) {
   StopSignals signals;
   Progress progress;
   Outcome outcome;
   {
-    ProgressPrinter printer(mode, console, n_layers);
+    ProgressPrinter printer(mode, console, n_layers, place);
     std::jthread worker([&](const std::stop_token& stop) {
       std::exception_ptr failure;
       try {

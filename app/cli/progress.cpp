@@ -62,7 +62,10 @@ std::string progress_bar(const ProgressView& view) {
   std::string bar;
   for (int cell = 0; cell < kBarCells; ++cell) bar += cell < filled ? "▓" : "░";
   const auto left = view.seconds_left();
-  return fmt::format("{} {} {}", where, bar,
+  const std::string which = view.place.count > 0 ? fmt::format("{} of {} {}  ", view.place.number,
+                                                               view.place.count, view.place.name)
+                                                 : std::string();
+  return fmt::format("{}{} {} {}", which, where, bar,
                      left ? fmt::format("{} left", format_duration(*left)) : std::string());
 }
 
@@ -76,13 +79,20 @@ std::string progress_json(const ProgressView& view) {
                                  {"seconds", view.seconds},
                                  {"seconds_left", nullptr}};
   if (const auto left = view.seconds_left()) line["seconds_left"] = *left;
+  if (view.place.count > 0) {
+    line["entry"] = view.place.number;
+    line["entries"] = view.place.count;
+    line["name"] = view.place.name;
+  }
   return line.dump();
 }
 
-ProgressPrinter::ProgressPrinter(ProgressMode mode, Console& console, int n_layers)
+ProgressPrinter::ProgressPrinter(ProgressMode mode, Console& console, int n_layers,
+                                 const JobPlace& place)
     : mode_(mode),
       console_(console),
       n_layers_(n_layers),
+      place_(place),
       begin_(std::chrono::steady_clock::now()) {}
 
 ProgressPrinter::~ProgressPrinter() {
@@ -94,7 +104,8 @@ void ProgressPrinter::update(const Progress& progress) {
   const auto now = std::chrono::steady_clock::now();
   ProgressView view{progress.stage, progress.layer,
                     n_layers_,      progress.done,
-                    progress.total, std::chrono::duration<double>(now - begin_).count()};
+                    progress.total, std::chrono::duration<double>(now - begin_).count(),
+                    place_};
   if (mode_ == ProgressMode::bar) {
     console_.err << "\r\033[K" << progress_bar(view) << std::flush;
   } else if (!last_ || last_->stage != view.stage || last_->layer != view.layer ||

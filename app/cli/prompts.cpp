@@ -185,17 +185,30 @@ void cut(RunInput& run, std::int64_t length) {
   std::erase_if(run.bos_positions, [&](int position) { return position >= length; });
 }
 
+std::int64_t max_tokens(const PromptFlags& flags) {
+  constexpr std::int64_t kMost = std::numeric_limits<int>::max();
+  return flags.max_tokens ? parse_integer("--max-tokens", *flags.max_tokens, 1, kMost) : kMost;
+}
+
 // --max-tokens: of the whole text, before there are windows.
 void cut_to_limit(std::vector<RunInput>& runs, const PromptFlags& flags, Console& console) {
-  if (!flags.max_tokens) return;
-  const std::int64_t limit =
-      parse_integer("--max-tokens", *flags.max_tokens, 1, std::numeric_limits<int>::max());
+  const std::int64_t limit = max_tokens(flags);
   for (std::size_t r = 0; r < runs.size(); ++r) {
     if (runs[r].seq_len() <= limit) continue;
     console.note(
         fmt::format("{}: cut from {} to {} tokens", run_label(runs, r), runs[r].seq_len(), limit));
     cut(runs[r], limit);
   }
+}
+
+void require_one_prompt(const PromptFlags& flags) {
+  const int n_given = static_cast<int>(flags.text.has_value()) + flags.text_file.has_value() +
+                      flags.tokens.has_value() + flags.tokens_file.has_value() +
+                      flags.prompts.has_value();
+  if (n_given > 1)
+    throw Error(ErrorKind::invalid_argument,
+                "expected one of --text, --text-file, --tokens, --tokens-file and --prompts, found "
+                "several");
 }
 
 }  // namespace
@@ -274,17 +287,44 @@ std::string fed_text(const std::string& text, bool chat, const Tokenizer& tokeni
   return apply_chat_template(wrapping, text);
 }
 
+void check_prompt_flags(const PromptFlags& flags) {
+  require_one_prompt(flags);
+  parse_bos_rule(flags.bos);
+  max_tokens(flags);
+  parse_window_plan(flags.window, flags.stride, flags.max_windows, flags.window_rule);
+  if (flags.tokens) parse_ids("--tokens", *flags.tokens);
+}
+
+void relabel(std::vector<RunInput>& runs, const std::optional<std::string>& pre_tokenizer,
+             const ModelFiles& model, const std::string& from, Console& console) {
+  PromptFlags flags;
+  flags.pre_tokenizer = pre_tokenizer;
+  PromptReader reader(flags, model, console);
+  bool is_said = false;
+  for (RunInput& run : runs) {
+    const std::vector<std::string> none(run.token_ids.size());
+    const RunInput here = reader.from_ids(run.token_ids, run.name);
+    if (here.token_text == none || run.token_text == none || here.token_text == run.token_text)
+      continue;
+    const auto differing = std::mismatch(here.token_text.begin(), here.token_text.end(),
+                                         run.token_text.begin(), run.token_text.end());
+    const auto at = differing.first - here.token_text.begin();
+    if (!is_said)
+      console.warn(fmt::format(
+          "{}: token id {} is '{}' to this model and '{}' in the recording: "
+          "another vocabulary, the same ids are another text",
+          from, run.token_ids[static_cast<std::size_t>(at)], *differing.first, *differing.second));
+    is_said = true;
+    run.token_text = here.token_text;
+    run.bos_positions = here.bos_positions;
+  }
+}
+
 std::vector<RunInput> read_prompts(const PromptFlags& flags, const ModelFiles& model,
                                    Console& console, std::vector<TextWindow>* windows) {
   const std::optional<WindowPlan> plan =
       parse_window_plan(flags.window, flags.stride, flags.max_windows, flags.window_rule);
-  const int n_given = static_cast<int>(flags.text.has_value()) + flags.text_file.has_value() +
-                      flags.tokens.has_value() + flags.tokens_file.has_value() +
-                      flags.prompts.has_value();
-  if (n_given > 1)
-    throw Error(ErrorKind::invalid_argument,
-                "expected one of --text, --text-file, --tokens, --tokens-file and --prompts, found "
-                "several");
+  require_one_prompt(flags);
   PromptReader reader(flags, model, console);
   std::vector<RunInput> runs;
   if (flags.text) {

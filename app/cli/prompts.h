@@ -34,6 +34,10 @@ void add_prompt_flags(CommandLine& command, PromptFlags& flags);
 
 bool has_prompt(const PromptFlags& flags);
 
+// What can be said of the flags without a model: one prompt at most, numbers that are numbers, a
+// window plan that holds together. Throws Error{invalid_argument} naming the flag.
+void check_prompt_flags(const PromptFlags& flags);
+
 // The text as it is fed: with --chat wrapped in the template of the tokenizer's family, which is
 // said. `bos` becomes `always` where it is automatic and the template begins with BOS.
 // Throws Error{unsupported} for a vocabulary of no known family.
@@ -55,6 +59,11 @@ std::string read_whole(const std::string& path, Console& console);
 // Throws Error: invalid_argument, not_found, corrupt, unsupported.
 std::vector<RunInput> read_prompts(const PromptFlags& flags, const ModelFiles& model,
                                    Console& console, std::vector<TextWindow>* windows = nullptr);
+
+// Runs of a capture, for this model: where its vocabulary reads their ids differently, which is
+// said, their labels and BOS positions become its own. `from` is the capture.
+void relabel(std::vector<RunInput>& runs, const std::optional<std::string>& pre_tokenizer,
+             const ModelFiles& model, const std::string& from, Console& console);
 
 // The last step of read_prompts, for prompts that came another way (--like).
 void check_prompts(std::vector<RunInput>& runs, const PromptFlags& flags, const ArchSpec& spec,

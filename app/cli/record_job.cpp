@@ -41,13 +41,13 @@ void require_new_capture(const std::string& path, bool force) {
 std::optional<CaptureSummary> record_to_file(const ModelFiles& model, const CaptureRequest& request,
                                              const CaptureLayout& layout, const std::string& path,
                                              CaptureWriter::Existing existing, ProgressMode mode,
-                                             Console& console) {
+                                             Console& console, const JobPlace& place) {
   std::optional<CaptureSummary> summary;
   run_with_progress(
       [&](const JobContext& job) {
         summary = record_capture(model, request, layout, path, existing, job);
       },
-      model.spec().n_layers, mode, console);
+      model.spec().n_layers, mode, console, place);
   return summary;
 }
 

@@ -27,10 +27,10 @@ void require_new_capture(const std::string& path, bool force);
 // Runs the request into a capture file at `path`, which is there and whole afterwards. The engine
 // works on a thread of its own, while this one shows progress and listens: SIGINT or SIGTERM asks
 // it to stop, a second one ends the process. nullopt: stopped; whole layers are in `path`.part.
-// Throws what the engine and the writer throw.
+// Throws what the engine and the writer throw. `place`: which of several recordings it is.
 std::optional<CaptureSummary> record_to_file(const ModelFiles& model, const CaptureRequest& request,
                                              const CaptureLayout& layout, const std::string& path,
                                              CaptureWriter::Existing existing, ProgressMode mode,
-                                             Console& console);
+                                             Console& console, const JobPlace& place = {});
 
 }  // namespace sinkscope

@@ -7,36 +7,16 @@
 #include <cstdlib>
 #include <filesystem>
 #include <iostream>
-#include <new>
+#include <optional>
 
 #include "app/cli/console.h"
+#include "app/cli/failure.h"
 #include "app/cli/parse_text.h"
 #include "app/cli/verbs.h"
 #include "core/error.h"
 
 namespace sinkscope {
 namespace {
-
-// An unforeseen exception is a defect of this program, not one of the failures users can cause.
-constexpr int kExitDefect = 70;
-
-int exit_code(ErrorKind kind) {
-  switch (kind) {
-    case ErrorKind::not_found:
-    case ErrorKind::corrupt:
-      return kExitCorrupt;
-    case ErrorKind::unsupported:
-      return kExitUnsupported;
-    case ErrorKind::invalid_argument:
-      return kExitUsage;
-    case ErrorKind::io:
-      return kExitIo;
-    case ErrorKind::device:
-    case ErrorKind::out_of_memory:
-      return kExitDevice;
-  }
-  return kExitDefect;
-}
 
 std::string verb_names() {
   std::string names;
@@ -92,11 +72,6 @@ int dispatch(std::vector<std::string> args, Console& console) {
   return run_look(word, console);
 }
 
-int complain(const Console& console, int code, const std::string& message) {
-  console.err << "sinkscope: " << one_line(message) << std::endl;
-  return code;
-}
-
 }  // namespace
 
 int run_cli(const std::vector<std::string>& args, std::istream& in, std::ostream& out,
@@ -107,20 +82,15 @@ int run_cli(const std::vector<std::string>& args, std::istream& in, std::ostream
   console.err_is_terminal = &err == &std::cerr && !is_dumb && isatty(STDERR_FILENO) != 0;
   const char* no_color = std::getenv("NO_COLOR");
   console.color = console.err_is_terminal && (no_color == nullptr || *no_color == '\0');
-  try {
-    const int code = dispatch(args, console);
+  int code = kExitDone;
+  const std::optional<Failure> failure = failure_of([&] {
+    code = dispatch(args, console);
     out.flush();
     if (!out) throw Error(ErrorKind::io, "standard output: cannot write (disk full?)");
-    return code;
-  } catch (const Error& error) {
-    return complain(console, exit_code(error.kind()), error.what());
-  } catch (const std::bad_alloc&) {
-    return complain(console, kExitDevice, "out of memory");
-  } catch (const std::filesystem::filesystem_error& error) {
-    return complain(console, kExitIo, error.what());
-  } catch (const std::exception& error) {
-    return complain(console, kExitDefect, fmt::format("defect: {}", error.what()));
-  }
+  });
+  if (!failure) return code;
+  console.err << "sinkscope: " << one_line(failure->message) << std::endl;
+  return failure->code;
 }
 
 }  // namespace sinkscope

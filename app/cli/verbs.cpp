@@ -10,6 +10,7 @@ const std::vector<Verb>& verbs() {
       {"norms", "MODEL", "norm gains and starred dimensions, no forward pass", run_norms},
       {"tokenize", "MODEL --text S", "ids and pieces as they would be fed", run_tokenize},
       {"capture", "MODEL … -o RUN.h5", "run the model and record", run_capture},
+      {"batch", "MANIFEST", "many captures, unattended", run_batch},
       {"repair", "RUN.h5", "what of an unfinished recording is whole", run_repair},
       {"sinks", "RUN.h5|MODEL", "sinks, massive activations, sorted dimensions, kurtosis",
        run_sinks},

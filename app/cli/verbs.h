@@ -14,6 +14,7 @@ int run_info(const std::vector<std::string>& args, Console& console);
 int run_norms(const std::vector<std::string>& args, Console& console);
 int run_tokenize(const std::vector<std::string>& args, Console& console);
 int run_capture(const std::vector<std::string>& args, Console& console);
+int run_batch(const std::vector<std::string>& args, Console& console);
 int run_sinks(const std::vector<std::string>& args, Console& console);
 int run_absorb(const std::vector<std::string>& args, Console& console);
 int run_rescale(const std::vector<std::string>& args, Console& console);

@@ -198,6 +198,47 @@ TEST(CaptureVerb, LikeAnotherCaptureIsTheSameTokensAndOptions) {
   EXPECT_EQ(a->read_f32("run0", "attention/pattern"), b->read_f32("run0", "attention/pattern"));
 }
 
+TEST(CaptureVerb, LikeGivesWhatNoFlagSays) {
+  const std::string folder = test::scratch_folder();
+  const auto like = [&](const std::string& name, std::vector<std::string> more) {
+    std::vector<std::string> args = {"capture",        kPlanted, "--like",
+                                     folder + "/a.h5", "-o",     folder + "/" + name};
+    args.insert(args.end(), more.begin(), more.end());
+    return cli(args);
+  };
+  ASSERT_EQ(cli({"capture", kPlanted, "--text", "hello there", "--bos", "never", "--record", "maps",
+                 "--layers", "2-3", "--threads", "1", "-o", folder + "/a.h5"})
+                .code,
+            0);
+  ASSERT_EQ(like("layers.h5", {"--layers", "0"}).code, 0);
+  const auto layers = CaptureReader::open(folder + "/layers.h5");
+  EXPECT_EQ(layers->read_i32("run0", "attention/pattern_layers"), std::vector<int>{0});
+  EXPECT_EQ(layers->input("run0").seq_len(), 11);
+  // Another text, the same request: without BOS, too.
+  ASSERT_EQ(like("text.h5", {"--text", "abc"}).code, 0);
+  const auto text = CaptureReader::open(folder + "/text.h5");
+  EXPECT_EQ(text->input("run0").token_ids, (std::vector<int>{'a', 'b', 'c'}));
+  EXPECT_EQ(text->read_i32("run0", "attention/pattern_layers"), (std::vector<int>{2, 3}));
+  // What makes tokens of text has nothing to do here.
+  const CliRun refused = like("no.h5", {"--window", "4"});
+  EXPECT_EQ(refused.code, kExitUsage);
+  EXPECT_THAT(refused.err, HasSubstr("--window"));
+}
+
+TEST(CaptureVerb, LikeWithAModelOfAnotherVocabularySaysSo) {
+  SINKSCOPE_REQUIRE_SHARED(stories, "data/models/stories260Ktok512.gguf");
+  const std::string folder = test::scratch_folder();
+  ASSERT_EQ(
+      cli({"capture", kPlanted, "--text", "hello", "--threads", "1", "-o", folder + "/a.h5"}).code,
+      0);
+  const CliRun run = cli({"capture", stories, "--like", folder + "/a.h5", "-o", folder + "/b.h5"});
+  ASSERT_EQ(run.code, 0) << run.err;
+  EXPECT_THAT(run.err, HasSubstr("another vocabulary"));
+  const auto a = CaptureReader::open(folder + "/a.h5"), b = CaptureReader::open(folder + "/b.h5");
+  EXPECT_EQ(a->input("run0").token_ids, b->input("run0").token_ids);
+  EXPECT_NE(a->input("run0").token_text, b->input("run0").token_text);
+}
+
 TEST(CaptureVerb, ADeviceThatIsNotThereIsExit6AndLeavesNoFile) {
   const std::string folder = test::scratch_folder();
   const CliRun run =

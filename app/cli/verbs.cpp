@@ -17,6 +17,7 @@ const std::vector<Verb>& verbs() {
       {"rescale", "RUN.h5 [--model M]", "shares before and after each norm, factors, bounds",
        run_rescale},
       {"probe", "MODEL --dims auto|507", "what each kind of norm does with a dimension", run_probe},
+      {"compare", "A.h5 B.h5 …", "differences of captures, number by number", run_compare},
       {"whatif", "MODEL --edit E … -o RUN.h5", "run with edits: before, after, KL and loss",
        run_whatif},
       {"absorb", "MODEL -o DIR", "outliers into a gain before each norm, lossless, self-checked",

@@ -15,6 +15,7 @@ int run_norms(const std::vector<std::string>& args, Console& console);
 int run_tokenize(const std::vector<std::string>& args, Console& console);
 int run_capture(const std::vector<std::string>& args, Console& console);
 int run_batch(const std::vector<std::string>& args, Console& console);
+int run_compare(const std::vector<std::string>& args, Console& console);
 int run_sinks(const std::vector<std::string>& args, Console& console);
 int run_absorb(const std::vector<std::string>& args, Console& console);
 int run_rescale(const std::vector<std::string>& args, Console& console);

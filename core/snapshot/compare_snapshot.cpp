@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "core/error.h"
-#include "core/number_text.h"
+#include "core/snapshot/input_notes.h"
 
 namespace sinkscope {
 namespace {
@@ -114,58 +114,9 @@ void note_gains(const CompareSide& side, const Difference& difference,
                   side.source, difference.text, largest, n, largest == 0 ? ", all equal" : ""));
 }
 
-std::string token_text(const RunInput& input, std::size_t t) {
-  const std::string& text = input.token_text.at(t);
-  return text.empty() ? fmt::format("id {}", input.token_ids[t]) : quoted(text);
-}
-
-void note_tokens(const CompareSide& a, const CompareSide& b, std::vector<std::string>& notes) {
-  const RunInput& left = a.input;
-  const RunInput& right = b.input;
-  if (left.token_ids == right.token_ids) return;
-  const std::size_t common = std::min(left.token_ids.size(), right.token_ids.size());
-  std::size_t n_different = 0, first = common;
-  for (std::size_t t = common; t-- > 0;)
-    if (left.token_ids[t] != right.token_ids[t]) {
-      ++n_different;
-      first = t;
-    }
-  if (n_different > 0) {
-    notes.push_back(fmt::format(
-        "Different inputs: {} of the first {} tokens differ, the first at position {}: {} in {}, "
-        "{} in {}.",
-        n_different, common, first, token_text(left, first), a.title, token_text(right, first),
-        b.title));
-  }
-  if (left.token_ids.size() != right.token_ids.size())
-    notes.push_back(fmt::format("Different lengths: {} tokens in {}, {} in {}.",
-                                left.token_ids.size(), a.title, right.token_ids.size(), b.title));
-}
-
-bool begins_with_bos(const RunInput& input) {
-  return std::find(input.bos_positions.begin(), input.bos_positions.end(), 0) !=
-         input.bos_positions.end();
-}
-
-// Of a model that was not run the weights have no fingerprint.
-bool are_other_weights(const ModelFacts& a, const ModelFacts& b) {
-  return !a.fingerprint.empty() && !b.fingerprint.empty() && a.fingerprint != b.fingerprint;
-}
-
 void note_pair(const CompareSide& a, const CompareSide& b, std::vector<std::string>& notes) {
-  if (are_other_weights(a.model, b.model) || a.model.name != b.model.name) {
-    const std::string same_name =
-        a.model.name == b.model.name ? " (the same name, other weights)" : "";
-    notes.push_back(fmt::format("Different models: {} in {}, {} in {}{}.", a.model.name, a.title,
-                                b.model.name, b.title, same_name));
-  }
-  if (a.kind != MapKind::norms) {
-    note_tokens(a, b, notes);
-    if (begins_with_bos(a.input) != begins_with_bos(b.input))
-      notes.push_back(fmt::format(
-          "Inputs differ: BOS. Only {} begins with a BOS token: first tokens are not the same.",
-          begins_with_bos(a.input) ? a.title : b.title));
-  }
+  note_models(a.model, a.title, b.model, b.title, notes);
+  if (a.kind != MapKind::norms) note_inputs(a.input, a.title, b.input, b.title, notes);
   if (a.map.rows() != b.map.rows() || a.map.cols() != b.map.cols())
     notes.push_back(fmt::format(
         "Unequal shapes: {} × {} in {}, {} × {} in {}; the difference covers what both have.",

@@ -55,6 +55,7 @@ TEST(NoTorch, VerbsThatReadACapture) {
   const std::string path = test::small_capture(test::scratch_folder());
   expect_no_torch("sinks " + path);
   expect_no_torch("dump " + path + " attention/key_mass");
+  expect_no_torch("compare " + path + " " + path);
   expect_no_torch(path);
   expect_no_torch("figure sink-heads " + path + " -o f.csv");
 #ifdef SINKSCOPE_WITH_GUI

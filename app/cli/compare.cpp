@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include <fmt/format.h>
+
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <ostream>
+
+#include "app/cli/command_line.h"
+#include "app/cli/parse_text.h"
+#include "app/cli/run_cli.h"
+#include "app/cli/verbs.h"
+#include "core/compare/comparison.h"
+#include "core/error.h"
+
+namespace sinkscope {
+namespace {
+
+const char* const kHelp =
+    "Every later capture (B) is compared with the first (A), on what both have; what makes their\n"
+    "inputs differ, and what only one has, is said first. All runs are compared, matched by name;\n"
+    "A.h5::run0 B.h5::run3 compares these two (an edited twin with its run: A.h5::run0\n"
+    "A.h5::run0_edit0). Arrays are read by tiles.\n\n"
+    "--tolerance T is a replication check: exit 1 unless the runs, tokens and arrays are the same\n"
+    "and no value has |B - A| > T max(1, |A|, |B|). Sums of powers (m2, m3, m4) and indices are "
+    "not\n"
+    "judged.\n\n"
+    "--json keys: schema (sinkscope.compare/1), conventions, comparisons [{a, b, model_a, "
+    "model_b,\n"
+    "complete, runs_only_a, runs_only_b, runs [{a, b, tokens_a, tokens_b, same_tokens, notes, "
+    "only_a,\n"
+    "only_b, sites [{site, dataset, layer, compared, unequal, non_finite, max_abs, scaled, rms, a, "
+    "b,\n"
+    "at {axis: index}, range [low, high], whole, judged}], indices [{dataset, compared, "
+    "unequal}],\n"
+    "sinks {scalars [{name, a, b}], head {layer, head, a, b}, sink_tokens {only_a, only_b},\n"
+    "sink_dims, max_abs {a, b}}}]}], verdict {tolerance, within, reasons} (null without "
+    "--tolerance),\n"
+    "non_finite_values. --csv: a row a site.\n\n"
+    "example: sinkscope compare float32.h5 bfloat16.h5 --tolerance 1e-2";
+
+}  // namespace
+
+int run_compare(const std::vector<std::string>& args, Console& console) {
+  std::vector<std::string> inputs;
+  std::optional<std::string> tolerance_text, run_name;
+  bool json = false, csv = false;
+  CommandLine command("compare", "Says how the numbers of captures differ.");
+  command.rest("A.h5 B.h5 …", inputs, "captures (A.h5::run3: one run)");
+  command.value("--run", run_name, "NAME|all", "runs of all captures (default: all)");
+  command.value("--tolerance", tolerance_text, "T",
+                "check: exit 1 where something differs by more");
+  command.flag("--json", json, "print JSON");
+  command.flag("--csv", csv, "print one table, a site a row");
+  command.footer(kHelp);
+  if (!command.parse(args, console)) return kExitDone;
+  if (json && csv)
+    throw Error(ErrorKind::invalid_argument, "expected one of --json and --csv, found both");
+  if (inputs.size() < 2)
+    throw Error(ErrorKind::invalid_argument,
+                fmt::format("compare: expected two captures or more, found {}", inputs.size()));
+  std::optional<double> tolerance;
+  if (tolerance_text) tolerance = parse_number("--tolerance", *tolerance_text, 0, 1e300);
+
+  std::vector<Comparison> comparisons;
+  const auto run_of = [&](const RunPath& place) {
+    if (!place.run.empty() && run_name && place.run != *run_name)
+      throw Error(ErrorKind::invalid_argument,
+                  fmt::format("--run {} contradicts {}::{}", *run_name, place.path, place.run));
+    const std::string run = place.run.empty() ? run_name.value_or("all") : place.run;
+    return run == "all" ? std::string() : run;
+  };
+  const RunPath first = parse_run_path(inputs.front());
+  const auto a = CaptureReader::open(first.path);
+  for (std::size_t i = 1; i < inputs.size(); ++i) {
+    const RunPath place = parse_run_path(inputs[i]);
+    const auto b = CaptureReader::open(place.path);
+    comparisons.push_back(compare_captures(*a, run_of(first), *b, run_of(place)));
+  }
+  std::optional<Verdict> verdict;
+  if (tolerance) verdict = judge(comparisons, *tolerance);
+  if (json)
+    console.out << comparison_json(comparisons, verdict).dump() << '\n';
+  else if (csv)
+    console.out << comparison_csv(comparisons);
+  else
+    console.out << comparison_text(comparisons, verdict);
+  if (!verdict || verdict->is_within) return kExitDone;
+  console.err << one_line(fmt::format("sinkscope: not within {:g}: {}", *tolerance,
+                                      verdict->reasons.front()))
+              << '\n';
+  return kExitCheck;
+}
+
+}  // namespace sinkscope

@@ -32,9 +32,13 @@ ElementType element_type_of(RawId dataset, const std::string& where) {
     if (size == 4) return ElementType::i32;
     if (size == 8) return ElementType::i64;
   }
-  corrupt(where, fmt::format("expected f32, f64, i32, i64 or variable-length text, found HDF5 type "
-                             "class {} of {} bytes",
-                             static_cast<int>(type_class), size));
+  const std::string found =
+      type_class == H5T_FLOAT ? fmt::format("{}-bit floats", 8 * size)
+      : type_class == H5T_INTEGER
+          ? fmt::format("{}-bit integers of another kind", 8 * size)
+          : fmt::format("HDF5 type class {} of {} bytes", static_cast<int>(type_class), size);
+  corrupt(where,
+          fmt::format("expected f32, f64, i32, i64 or variable-length text, found {}", found));
 }
 
 Dims dims_of(RawId dataset, const std::string& where) {

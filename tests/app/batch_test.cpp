@@ -127,8 +127,10 @@ TEST(Manifest, EveryFlagOfCaptureIsAField) {
   CommandLine command("batch", "");
   add_request_flags(command, flags);
   int n = 0;
-  for (std::size_t at = 0; (at = help.find("--", at)) != std::string::npos;) {
-    const std::size_t end = help.find_first_not_of("abcdefghijklmnopqrstuvwxyz-", at + 2);
+  const std::string begin = "\n  --";  // of a line that explains a flag
+  for (std::size_t at = 0; (at = help.find(begin, at)) != std::string::npos;) {
+    at += begin.size() - 2;
+    const std::size_t end = help.find_first_not_of("abcdefghijklmnopqrstuvwxyz-", at);
     const std::string name = help.substr(at, end - at);
     at = end;
     if (std::find(own.begin(), own.end(), name) != own.end()) continue;

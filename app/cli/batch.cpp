@@ -6,7 +6,6 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <ostream>
-#include <set>
 #include <sstream>
 #include <tuple>
 
@@ -15,6 +14,7 @@
 #include "app/cli/run_cli.h"
 #include "app/cli/stop_signals.h"
 #include "app/cli/verbs.h"
+#include "capture/checkpoint/text_file.h"
 #include "core/capture_reader.h"
 #include "core/error.h"
 
@@ -125,6 +125,13 @@ void require_same_options(const BatchEntry& entry) {
                     *flags.output, made, asked));
 }
 
+// Those that a recording reads first. (--like may name what an earlier entry makes.)
+void require_files(const PromptFlags& prompt) {
+  for (const auto& file : {prompt.text_file, prompt.tokens_file, prompt.prompts})
+    if (file && !is_there(*file))
+      throw Error(ErrorKind::not_found, fmt::format("{}: no such file", *file));
+}
+
 class Batch {
  public:
   Batch(std::vector<BatchEntry> entries, BatchReport& report, Console& console)
@@ -141,17 +148,21 @@ class Batch {
     }
   }
 
-  // Models that cannot be opened are told at once, not after hours; their entries are not tried.
-  void open_models() {
-    std::set<ModelKey> seen;
+  // Models that cannot be opened and files that are not there are told at once, not after hours.
+  void foresee() {
+    std::map<ModelKey, std::optional<Failure>> models;
     for (const BatchEntry& entry : entries_) {
-      const ModelKey key = model_key(entry.flags);
-      if (!seen.insert(key).second) continue;
+      std::error_code ignored;
+      if (entry.flags.resume && fs::exists(*entry.flags.output, ignored)) continue;
+      const auto [model, is_new] = models.emplace(model_key(entry.flags), std::nullopt);
+      if (is_new)
+        model->second = failure_of(
+            [&] { open_runnable(entry.flags.model, entry.flags.run.opening, console_); });
       const auto failure =
-          failure_of([&] { open_runnable(entry.flags.model, entry.flags.run.opening, console_); });
+          model->second ? model->second : failure_of([&] { require_files(entry.flags.prompt); });
       if (!failure) continue;
       console_.warn(fmt::format("{}: {}", entry.where, failure->message));
-      bad_models_.emplace(key, *failure);
+      foreseen_.emplace(entry.number, *failure);
     }
   }
 
@@ -163,9 +174,9 @@ class Batch {
       const BatchEntry& entry = entries_[i];
       place_ = {static_cast<int>(i) + 1, static_cast<int>(entries_.size()), *entry.flags.output};
       bool is_canceled = false;
-      const auto bad = bad_models_.find(model_key(entry.flags));
-      const auto failure = bad != bad_models_.end()
-                               ? std::optional(bad->second)
+      const auto known = foreseen_.find(entry.number);
+      const auto failure = known != foreseen_.end()
+                               ? std::optional(known->second)
                                : failure_of([&] { is_canceled = !record(entry); });
       if (is_canceled) return false;
       if (failure) fail(entry, *failure);
@@ -212,7 +223,7 @@ class Batch {
     };
     try {
       CaptureRequest request = begin_request(flags);
-      Console silent{console_.in, console_.out, said, Verbosity::quiet};  // open_models() told it
+      Console silent{console_.in, console_.out, said, Verbosity::quiet};  // foresee() told it
       CaptureJob job = plan_job(flags, std::move(request), shelf_.open(flags, silent), quiet);
       tell();
       return job;
@@ -231,7 +242,7 @@ class Batch {
   Console& console_;
   ModelShelf shelf_;
   JobPlace place_;
-  std::map<ModelKey, Failure> bad_models_;
+  std::map<int, Failure> foreseen_;  // by entry; these are not tried
 };
 
 int finish(const Flags& flags, const BatchReport& report, bool is_whole, Console& console) {
@@ -275,7 +286,7 @@ int run_batch(const std::vector<std::string>& args, Console& console) {
   Batch batch(std::move(entries), report, console);
   batch.require_free_names();
   const std::future<void> warming = warm_engine();
-  batch.open_models();
+  batch.foresee();
   load_engine();  // a program built without it says so once
   const bool is_whole = batch.run();
   return finish(flags, report, is_whole, console);

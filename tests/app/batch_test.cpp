@@ -322,6 +322,28 @@ TEST(BatchVerb, AFileMadeByOtherOptionsIsNotTakenForTheEntrys) {
   EXPECT_EQ(cli({"batch", manifest("maps"), "-o", folder, "--threads", "1", "--force"}).code, 0);
 }
 
+TEST(BatchVerb, WhatIsMissingIsToldFirstAndWhatIsWholeNeedsItNoMore) {
+  const std::string folder = test::scratch_folder();
+  test::write_file(folder, "text.txt", "hello");
+  fs::create_directory_symlink(kModel, folder + "/model");
+  test::write_file(folder, "m.jsonl",
+                   "{\"model\":\"model\",\"text-file\":\"text.txt\",\"output\":\"a.h5\"}\n"
+                   "{\"model\":\"model\",\"text-file\":\"none.txt\",\"output\":\"b.h5\"}\n");
+  const CliRun run = test::shell("sinkscope batch m.jsonl --threads 1", folder);
+  EXPECT_EQ(run.code, 1);
+  EXPECT_EQ(run.err.find("warning: m.jsonl:2: none.txt: no such file"), 0u) << run.err;
+  EXPECT_TRUE(fs::exists(folder + "/a.h5"));
+  fs::remove(folder + "/model");
+  fs::remove(folder + "/text.txt");
+  const CliRun again =
+      test::shell("sinkscope batch m.jsonl --threads 1 --resume --json -q", folder);
+  EXPECT_EQ(again.code, 1);
+  const auto json = nlohmann::json::parse(again.out);
+  EXPECT_EQ(json["whole_already"], 1);
+  ASSERT_EQ(json["failed"].size(), 1u);
+  EXPECT_EQ(json["failed"][0]["entry"], 1);
+}
+
 TEST(BatchVerb, ProgressSaysWhichEntryIsAtWork) {
   const std::string folder = test::scratch_folder();
   const std::string manifest = test::write_file(

@@ -8,9 +8,9 @@
 #include <fstream>
 #include <iterator>
 #include <limits>
-#include <nlohmann/json.hpp>
 
 #include "app/cli/parse_text.h"
+#include "app/cli/prompt_reader.h"
 #include "capture/tokenizer/chat_template.h"
 #include "core/error.h"
 
@@ -21,127 +21,6 @@ namespace {
 std::string run_label(const std::vector<RunInput>& runs, std::size_t index) {
   const std::string& name = runs[index].name;
   return name.empty() ? fmt::format("run{}", index) : fmt::format("run{} ({})", index, name);
-}
-
-// Opens the model's tokenizer once, when it is first needed.
-class PromptReader {
- public:
-  PromptReader(const PromptFlags& flags, const ModelFiles& model, Console& console)
-      : model_(model), console_(console), bos_(parse_bos_rule(flags.bos)), chat_(flags.chat) {
-    options_.pre_tokenizer = flags.pre_tokenizer.value_or("");
-  }
-
-  RunInput from_text(const std::string& text, const std::string& name) {
-    const Tokenizer& tokenizer = required_tokenizer();
-    RunInput run;
-    run.name = name;
-    BosRule bos = bos_;
-    run.text = fed_text(text, chat_, tokenizer, bos, console_);
-    const Encoding encoding = tokenizer.encode(run.text, bos);
-    for (const std::string& warning : encoding.warnings) console_.warn(warning);
-    run.token_ids = encoding.ids;
-    run.token_text = tokenizer.labels(encoding.ids);
-    run.bos_positions = encoding.bos_positions;
-    run.tokenizer = tokenizer.name();
-    return run;
-  }
-
-  RunInput from_ids(std::vector<int> ids, const std::string& name) {
-    if (bos_ != BosRule::automatic && !said_bos_) {
-      console_.warn("--bos has no effect on token ids: they are fed as they are given");
-      said_bos_ = true;
-    }
-    if (chat_) throw Error(ErrorKind::invalid_argument, "--chat: expected text, found token ids");
-    const Tokenizer* tokenizer = labeling_tokenizer();
-    RunInput run;
-    run.name = name;
-    const int bos = tokenizer != nullptr ? tokenizer->bos_id() : model_.spec().bos_id;
-    for (std::size_t i = 0; i < ids.size(); ++i)
-      if (bos >= 0 && ids[i] == bos) run.bos_positions.push_back(static_cast<int>(i));
-    run.token_text =
-        tokenizer != nullptr ? tokenizer->labels(ids) : std::vector<std::string>(ids.size());
-    run.token_ids = std::move(ids);
-    return run;
-  }
-
- private:
-  const Tokenizer& required_tokenizer() {
-    if (tokenizer_ != nullptr) return *tokenizer_;
-    try {
-      tokenizer_ = open_tokenizer(model_, options_);
-    } catch (const Error& error) {
-      // No tokenizer at all is not a missing input: the ids are the way to go on.
-      const ErrorKind kind =
-          error.kind() == ErrorKind::not_found ? ErrorKind::unsupported : error.kind();
-      throw Error(kind, fmt::format("{}; token ids work without it: --tokens 1,2,3", error.what()));
-    }
-    return *tokenizer_;
-  }
-
-  const Tokenizer* labeling_tokenizer() {
-    if (tokenizer_ == nullptr && !tried_) {
-      tried_ = true;
-      try {
-        tokenizer_ = open_tokenizer(model_, options_);
-      } catch (const Error& error) {
-        console_.detail(fmt::format("tokens have no labels: {}", error.what()));
-      }
-    }
-    return tokenizer_.get();
-  }
-
-  const ModelFiles& model_;
-  Console& console_;
-  BosRule bos_;
-  bool chat_;
-  TokenizerOptions options_;
-  std::unique_ptr<Tokenizer> tokenizer_;
-  bool tried_ = false, said_bos_ = false;
-};
-
-std::vector<int> ids_of(const nlohmann::json& list, const std::string& where) {
-  std::vector<int> ids;
-  for (const auto& item : list) {
-    if (!item.is_number_integer() || item < 0 || item > std::numeric_limits<int>::max())
-      throw Error(ErrorKind::invalid_argument,
-                  fmt::format("{}: tokens[{}]: expected a token id, found {}", where, ids.size(),
-                              item.dump()));
-    ids.push_back(item.get<int>());
-  }
-  return ids;
-}
-
-RunInput from_json_line(const std::string& line, const std::string& where, PromptReader& reader) {
-  const nlohmann::json entry = nlohmann::json::parse(line, nullptr, false);
-  const bool has_text = entry.is_object() && entry.contains("text") && entry["text"].is_string();
-  const bool has_tokens =
-      entry.is_object() && entry.contains("tokens") && entry["tokens"].is_array();
-  if (has_text == has_tokens)
-    throw Error(ErrorKind::invalid_argument,
-                fmt::format("{}: expected {{\"text\":\"…\"}} or {{\"tokens\":[…]}}, found {}",
-                            where, line.size() > 60 ? line.substr(0, 57) + "..." : line));
-  std::string name;
-  if (entry.contains("name")) {
-    if (!entry["name"].is_string())
-      throw Error(ErrorKind::invalid_argument,
-                  fmt::format("{}: name: expected a text, found {}", where, entry["name"].dump()));
-    name = entry["name"].get<std::string>();
-  }
-  return has_text ? reader.from_text(entry["text"].get<std::string>(), name)
-                  : reader.from_ids(ids_of(entry["tokens"], where), name);
-}
-
-std::vector<RunInput> from_json_lines(const std::string& path, PromptReader& reader,
-                                      Console& console) {
-  std::vector<RunInput> runs;
-  const std::vector<std::string> lines = split_at(read_whole(path, console), '\n');
-  for (std::size_t i = 0; i < lines.size(); ++i) {
-    if (lines[i].find_first_not_of(" \t\r") == std::string::npos) continue;
-    runs.push_back(from_json_line(lines[i], fmt::format("{}:{}", path, i + 1), reader));
-  }
-  if (runs.empty())
-    throw Error(ErrorKind::invalid_argument, fmt::format("{}: holds no prompt", path));
-  return runs;
 }
 
 void check_ids(const std::vector<RunInput>& runs, int vocab_size) {
@@ -337,7 +216,7 @@ std::vector<RunInput> read_prompts(const PromptFlags& flags, const ModelFiles& m
     const std::string content = read_whole(*flags.tokens_file, console);
     runs.push_back(reader.from_ids(parse_ids(*flags.tokens_file, content), ""));
   } else if (flags.prompts) {
-    runs = from_json_lines(*flags.prompts, reader, console);
+    runs = reader.from_json_lines(read_whole(*flags.prompts, console), *flags.prompts);
   } else {
     runs.push_back(reader.from_text(built_in_text(), "built-in text"));
     console.note(

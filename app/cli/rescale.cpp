@@ -21,17 +21,18 @@ namespace {
 const char* const kHelp =
     "Text: medians over tokens, per norm and per layer's strongest head. --json and --csv hold\n"
     "every token.\n\n"
-    "--json keys: schema (sinkscope.rescale/1), conventions, file, run, model, tokens, "
+    "--json keys: schema (sinkscope.rescale/1), conventions, file, run, model, layers, tokens, "
     "token_text,\n"
-    "dims, key, points_above_bound, norms [{role, layer, eps, dim, r2, share_after, alpha,\n"
-    "output_rms, gain_max, gain_dim, bound_1, bound_5, lower, next_linear}], heads [{layer, head, "
-    "query, p,\n"
-    "share_after, through_o}], queries, not_computed, non_finite_values (null above).\n\n"
+    "dims, key, clip, points_above_bound, points_not_finite, norms [{role, layer, eps, dim, r2,\n"
+    "share_after, alpha, elasticity, output_rms, gain_max, gain_dim, bound_1, bound_5, lower,\n"
+    "clip_growth, next_linear}], heads [{layer, head, query, p, share_after, through_o}], "
+    "queries,\n"
+    "not_computed, non_finite_values (null above).\n\n"
     "example: sinkscope rescale run.h5 --model org/name";
 
 struct RescaleFlags {
   std::string input;
-  std::optional<std::string> run, model, dims, key, output;
+  std::optional<std::string> run, model, dims, key, clip, output;
   bool force = false, json = false, csv = false;
   OpenFlags opening;
 };
@@ -44,6 +45,8 @@ void add_flags(CommandLine& command, RescaleFlags& flags) {
   command.value("--dims", flags.dims, "507",
                 "these dimensions together (default: each token's largest)");
   command.value("--key", flags.key, "N", "the sink whose attention is looked at (default 0)");
+  command.value("--clip", flags.clip, "C",
+                "also the factor on the others with the dimension clipped to C");
   command.value("-o,--output", flags.output, "F.json", "write the evidence as JSON");
   command.flag("--force", flags.force, "replace an existing file");
   command.flag("--json", flags.json, "print as JSON");
@@ -65,6 +68,7 @@ int run_rescale(const std::vector<std::string>& args, Console& console) {
   RescaleOptions options;
   if (flags.dims) options.dims = parse_ranges("--dims", *flags.dims);
   if (flags.key) options.key = static_cast<int>(parse_integer("--key", *flags.key, 0, 1 << 24));
+  if (flags.clip) options.clip = parse_number("--clip", *flags.clip, 1e-30, 1e30);
   const RunPath place = parse_run_path(flags.input);
   const auto reader = CaptureReader::open(place.path);
   const std::string run = pick_run(*reader, place.run, flags.run, console);

@@ -181,6 +181,8 @@ bool has_statistics(Site site) {
     case Site::q_latent:
     case Site::kv_latent:
     case Site::linear_norm:
+    case Site::ln1_gate:
+    case Site::ln2_gate:
       return true;
     default:
       return false;

@@ -34,23 +34,35 @@ int n_above(const RescaleReport& report) {
   return n;
 }
 
+int n_not_finite(const RescaleReport& report) {
+  int n = 0;
+  for (const NormEvidence& e : report.norms) n += e.n_not_finite;
+  return n;
+}
+
+std::string or_dash(double value) { return std::isnan(value) ? "-" : fmt::format("{:.4f}", value); }
+
 std::string bound_sentence(const RescaleReport& report) {
-  const auto points = report.norms.size() * static_cast<std::size_t>(report.n_tokens);
-  const int above = n_above(report);
-  if (points == 0) return "no RMS norm here that the bounds of 2601.22966, A.1 are about";
-  return above == 0
-             ? fmt::format("all {} norm outputs lie below bounds (1) and (5) of 2601.22966, A.1",
-                           points)
-             : fmt::format(
-                   "{} of {} norm outputs lie ABOVE a bound of 2601.22966, A.1: something "
-                   "in this capture or model is not an RMSNorm",
-                   above, points);
+  const int unknown = n_not_finite(report), above = n_above(report);
+  const int points = static_cast<int>(report.norms.size()) * report.n_tokens - unknown;
+  if (report.norms.empty()) return "no RMS norm here that the bounds of 2601.22966, A.1 are about";
+  const std::string rest =
+      unknown == 0 ? "" : fmt::format("; {} more are not finite, neither above nor below", unknown);
+  return (above == 0
+              ? fmt::format("all {} norm outputs lie below bounds (1) and (5) of 2601.22966, A.1",
+                            points)
+              : fmt::format("{} of {} norm outputs lie ABOVE a bound of 2601.22966, A.1: something "
+                            "in this capture or model is not an RMSNorm",
+                            above, points)) +
+         rest;
 }
 
 void add_norm_rows(std::string& text, const RescaleReport& report, bool first_token) {
-  text += fmt::format("\n{}, median over tokens\n  {:<34} {:>6} {:>8} {:>8} {:>9} {:>9} {:>11}\n",
-                      first_token ? "first token" : "all tokens but the first", "norm", "dim",
-                      "before", "after", "after/bef.", "alpha", "next linear");
+  const bool clips = report.options.clip > 0;
+  text += fmt::format(
+      "\n{}, median over tokens\n  {:<34} {:>6} {:>8} {:>8} {:>9} {:>9} {:>9} {:>11}{}\n",
+      first_token ? "first token" : "all tokens but the first", "norm", "dim", "before", "after",
+      "after/bef.", "alpha", "elastic.", "next linear", clips ? "    clipped" : "");
   for (const NormEvidence& e : report.norms) {
     const std::size_t begin = first_token ? 0 : 1;
     const auto cut = [&](std::vector<double> values) {
@@ -61,9 +73,11 @@ void add_norm_rows(std::string& text, const RescaleReport& report, bool first_to
     if (first_token) dims.resize(1);
     const double before = cut(e.r2), after = cut(e.share_after);
     const double next = e.next_linear.empty() ? std::nan("") : cut(e.next_linear);
-    text += fmt::format("  {:<34} {:>6} {:>8.4f} {:>8.4f} {:>9.3g} {:>9.4f} {:>11}\n",
-                        place(report, e), most_common(dims, begin), before, after, after / before,
-                        cut(e.alpha), std::isnan(next) ? "-" : fmt::format("{:.4f}", next));
+    text += fmt::format("  {:<34} {:>6} {:>8.4f} {:>8} {:>9} {:>9} {:>9} {:>11}", place(report, e),
+                        most_common(dims, begin), before, or_dash(after),
+                        std::isnan(after) ? "-" : fmt::format("{:.3g}", after / before),
+                        or_dash(cut(e.alpha)), or_dash(cut(e.elasticity)), or_dash(next));
+    text += clips ? fmt::format(" {:>10}\n", or_dash(cut(e.clip_growth))) : "\n";
   }
 }
 
@@ -102,7 +116,10 @@ std::string rescale_text(const RescaleReport& report) {
   if (report.n_tokens > 1) add_norm_rows(text, report, false);
   text +=
       "  before r^2 = h_d^2/|h|^2, after y_d^2/|y|^2, alpha = the factor on every other "
-      "dimension (with eps)\n";
+      "dimension (with eps),\n  elastic. = what passes through of a change of the others\n";
+  if (report.options.clip > 0)
+    text += fmt::format("  clipped = the factor on every other dimension with |h_d| <= {:g}\n",
+                        report.options.clip);
   add_head_rows(text, report);
   text += fmt::format("\n{}\n", bound_sentence(report));
   for (const auto& [what, needs] : report.not_computed)
@@ -116,26 +133,37 @@ nlohmann::ordered_json rescale_json(const RescaleReport& report) {
       {"schema", "sinkscope.rescale/1"},
       {"conventions",
        {{"r2", "share before: h_d^2 / |h|^2 of the norm's input"},
-        {"share_after", "y_d^2 / |y|^2 of the norm's output; of several dimensions an upper limit"},
-        {"alpha", "sqrt((m^2/D + eps) / ((m^2 + h_d^2)/D + eps)), m^2 without dimension d"},
+        {"share_after",
+         "y_d^2 / |y|^2 of the norm's output, behind the gate of a gated norm; null: not computed"},
+        {"alpha",
+         "sqrt((m^2/D + eps) / ((m^2 + h_d^2)/D + eps)), m^2 without dimension d, before a gate"},
         {"suppression", "share_after / r2 of a norm, share_after / p of a head"},
         {"elasticity",
-         "d ln|y_-d| / d ln|h_-d| = r2: what passes through of a change of the others"},
+         "d ln|y_-d| / d ln|h_-d| = (r2 m + eps) / (m + eps), m = |h|^2/D: what passes through of "
+         "a change of the others"},
+        {"clip_growth",
+         "sqrt((m^2 + h_d^2 + D eps) / (m^2 + c^2 + D eps)): the factor on all others with "
+         "|h_d| <= c"},
         {"bound_1", "|lambda|_inf sqrt((1 - r^2) + e^2 r^2), on the root mean square"},
         {"bound_5", "sqrt(max_others^2 (1 - r^2) + lambda_d^2 r^2), on the root mean square"},
         {"lower", "sqrt(lambda_d^2 r^2 + min_others^2 (1 - r^2)); without eps"},
         {"next_linear", "|y_d| |W[:,d]| / |W y| of the linear layers behind the norm"},
         {"head_factor", "1 - p: the factor on everything that does not come from the key"},
         {"head_share_after", "p |v_key| / sum p |v|"},
-        {"through_o", "|p W_o v_key| / |W_o z| with the head's columns of W_o"}}},
+        {"through_o",
+         "|p W_o (g v_key)| / |W_o z| with the head's columns of W_o, g the gate of z if any"}}},
       {"file", report.path},
       {"run", report.run},
       {"model", report.model},
+      {"layers", report.n_layers},
       {"tokens", report.n_tokens},
       {"token_text", report.token_text},
       {"dims", report.options.dims},
       {"key", report.options.key},
+      {"clip", report.options.clip > 0 ? nlohmann::ordered_json(report.options.clip)
+                                       : nlohmann::ordered_json()},
       {"points_above_bound", n_above(report)},
+      {"points_not_finite", n_not_finite(report)},
       {"norms", nlohmann::ordered_json::array()},
       {"heads", nlohmann::ordered_json::array()}};
   for (const NormEvidence& e : report.norms) {
@@ -146,12 +174,14 @@ nlohmann::ordered_json rescale_json(const RescaleReport& report) {
                                    {"r2", numbers.list(e.r2)},
                                    {"share_after", numbers.list(e.share_after)},
                                    {"alpha", numbers.list(e.alpha)},
+                                   {"elasticity", numbers.list(e.elasticity)},
                                    {"output_rms", numbers.list(e.output_rms)},
                                    {"gain_max", numbers.number(e.gain_max)},
                                    {"gain_dim", numbers.list(e.gain_dim)},
                                    {"bound_1", numbers.list(e.bound_1)},
                                    {"bound_5", numbers.list(e.bound_5)},
                                    {"lower", numbers.list(e.lower)}};
+    if (!e.clip_growth.empty()) norm["clip_growth"] = numbers.list(e.clip_growth);
     if (!e.next_linear.empty()) norm["next_linear"] = numbers.list(e.next_linear);
     json["norms"].push_back(std::move(norm));
   }
@@ -172,13 +202,15 @@ nlohmann::ordered_json rescale_json(const RescaleReport& report) {
 
 std::string rescale_csv(const RescaleReport& report) {
   std::string text =
-      "role,layer,token,dim,r2,share_after,alpha,output_rms,bound_1,bound_5,lower,next_linear\n";
+      "role,layer,token,dim,r2,share_after,alpha,output_rms,bound_1,bound_5,lower,next_linear,"
+      "elasticity,clip_growth\n";
   for (const NormEvidence& e : report.norms)
     for (std::size_t t = 0; t < e.r2.size(); ++t)
-      text += fmt::format("{},{},{},{},{},{},{},{},{},{},{},{}\n", e.role, e.layer, t, e.dim[t],
-                          e.r2[t], e.share_after[t], e.alpha[t], e.output_rms[t], e.bound_1[t],
-                          e.bound_5[t], e.lower[t],
-                          e.next_linear.empty() ? "" : fmt::format("{}", e.next_linear[t]));
+      text += fmt::format(
+          "{},{},{},{},{},{},{},{},{},{},{},{},{},{}\n", e.role, e.layer, t, e.dim[t], e.r2[t],
+          e.share_after[t], e.alpha[t], e.output_rms[t], e.bound_1[t], e.bound_5[t], e.lower[t],
+          e.next_linear.empty() ? "" : fmt::format("{}", e.next_linear[t]), e.elasticity[t],
+          e.clip_growth.empty() ? "" : fmt::format("{}", e.clip_growth[t]));
   return text;
 }
 

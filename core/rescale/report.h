@@ -19,23 +19,27 @@ namespace sinkscope {
 struct RescaleOptions {
   std::vector<int> dims;  // empty = each token's own largest dimension; else these together (r_S)
   int key = 0;            // the sink whose attention is looked at
+  double clip = 0;        // > 0: clip_growth for |h_d| ≤ clip
 };
 
-// One norm of one block; arrays [T].
+// One norm of one block; arrays [T]. NaN = not computed, and not_computed says why.
 struct NormEvidence {
   std::string role;  // "ln1", "ln2", "ln_final"
   int layer = -1;    // −1 = the final norm
   double eps = 0;
   std::vector<int> dim;             // of the largest |h|; the first of dims where those are given
   std::vector<double> r2;           // share before: h_d² / ‖h‖²
-  std::vector<double> share_after;  // y_d² / ‖y‖²
-  std::vector<double> alpha;        // rescale factor of all other dimensions, with ε
-  std::vector<double> output_rms;   // exact
+  std::vector<double> share_after;  // y_d² / ‖y‖², behind the gate of a gated norm
+  std::vector<double> alpha;       // rescale factor of all other dimensions, with ε, before a gate
+  std::vector<double> elasticity;  // what passes through of a change of the others, with ε
+  std::vector<double> clip_growth;  // factor on the others with |h_d| ≤ clip; empty without a clip
+  std::vector<double> output_rms;   // exact, as recorded
   double gain_max = 0;              // max |λ|
   std::vector<double> gain_dim;     // |λ_d|, of several dimensions the largest
   std::vector<double> bound_1, bound_5, lower;  // lower holds without ε only
   std::vector<double> next_linear;  // |y_d| ‖W[:,d]‖ / ‖W y‖; empty when not computed
   int n_above = 0;                  // tokens whose output lies above bound (5) or (1): must be 0
+  int n_not_finite = 0;  // tokens whose output or bound is not finite: neither above nor below
 };
 
 // One head; arrays over the queries behind the key that are known (all, or the first 64).
@@ -44,8 +48,9 @@ struct HeadEvidence {
   std::vector<int> query;
   std::vector<double> p;            // share before: attention on the key; 1 − p is the factor
   std::vector<double> share_after;  // p ‖v_key‖ / Σ p ‖v‖
-  std::vector<double>
-      through_o;  // ‖p W_o v_key‖ / ‖W_o z‖ with the head's columns of W_o; or empty
+  // ‖p W_o (g ⊙ v_key)‖ / ‖W_o z‖ with the head's columns of W_o, g the gate that z goes through
+  // where the model has one; or empty.
+  std::vector<double> through_o;
 };
 
 struct RescaleReport {
@@ -71,6 +76,9 @@ RescaleReport rescale_report(const CaptureReader& reader, const std::string& run
 
 // Schema "sinkscope.rescale/1".
 nlohmann::ordered_json rescale_json(const RescaleReport& report);
+// What the figures need of such a report again: all but token_text, not_computed and the counts.
+// `name` is the file's, for messages. Throws Error{invalid_argument} for anything else.
+RescaleReport parse_rescale_json(const std::string& text, const std::string& name);
 std::string rescale_text(const RescaleReport& report);
 // One row a norm and token: role,layer,token,dim,r2,share_after,alpha,output_rms,bound_1,bound_5,…
 std::string rescale_csv(const RescaleReport& report);

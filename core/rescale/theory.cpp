@@ -26,6 +26,10 @@ double lower_bound(double r2, double gain_min_others, double gain_d) {
   return std::sqrt(gain_d * gain_d * r2 + gain_min_others * gain_min_others * (1 - r2));
 }
 
+double elasticity(double r2, double mean_square, double eps) {
+  return (r2 * mean_square + eps) / (mean_square + eps);
+}
+
 double joint_r2(std::span<const float> h, std::span<const int> dims) {
   double all = 0, some = 0;
   for (float value : h) all += static_cast<double>(value) * value;

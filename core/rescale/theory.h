@@ -12,8 +12,8 @@ namespace sinkscope {
 //   α = √((m²/D + ε) / ((m² + h_d²)/D + ε)),  m² = ‖h_{−d}‖²;  without ε: √(1 − r²).
 double rescale_factor(double r2, double mean_square, double eps);
 
-// By how much every other output grows when |h_d| is clipped to c ≤ |h_d|, without ε:
-//   √((m² + h_d²) / (m² + c²)),  m² = Σ_{i≠d} h_i².
+// By how much every other output grows when |h_d| is clipped to c ≤ |h_d|:
+//   √((m² + h_d²) / (m² + c²)),  m² = Σ_{i≠d} h_i² (+ D ε for a norm with ε).
 double clip_growth(double others_square, double outlier, double c);
 
 // Upper bound (1) of 2601.22966, A.1: ‖y‖_rms ≤ ‖λ‖_∞ √((1 − r²) + e² r²), where |λ_d| ≤ e ‖λ‖_∞.
@@ -26,8 +26,9 @@ double upper_bound_5(double r2, double gain_max_others, double gain_d);
 // Lower bound: √(λ_d² r² + min_{i≠d} λ_i² (1 − r²)); holds without ε.
 double lower_bound(double r2, double gain_min_others, double gain_d);
 
-// d ln‖y_{−d}‖ / d ln‖h_{−d}‖ = r²: how much of a change of the others passes through.
-inline double elasticity(double r2) { return r2; }
+// d ln‖y_{−d}‖ / d ln‖h_{−d}‖, how much of a change of the others passes through:
+//   (r² m + ε) / (m + ε),  m = mean(h²);  without ε: r².
+double elasticity(double r2, double mean_square, double eps);
 
 // Σ_{d∈S} h_d² / ‖h‖², the r² of several outliers together.
 double joint_r2(std::span<const float> h, std::span<const int> dims);

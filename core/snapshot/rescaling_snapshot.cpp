@@ -66,8 +66,8 @@ NormCloud cloud_of(const RescaleReport& report, const KindName& kind) {
     after.push_back(e.share_after.front());
     if (!e.next_linear.empty()) next.push_back(e.next_linear.front());
     cloud.n_above += e.n_above;
+    cloud.n_points += static_cast<std::int64_t>(e.r2.size()) - e.n_not_finite;
     for (std::size_t t = 0; t < e.r2.size(); ++t) {
-      ++cloud.n_points;
       if (!std::isfinite(e.r2[t])) continue;
       RescalingPoint point{e.layer, static_cast<int>(t), e.dim[t],
                            -1,      std::sqrt(e.r2[t]),  e.output_rms[t] / e.gain_max};

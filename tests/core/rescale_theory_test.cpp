@@ -94,13 +94,22 @@ TEST(RescaleTheory, RandomCasesHold) {
     const std::vector<double> alone = rms_norm(without, gain, eps);
     const std::size_t other = (d + 1) % D;
     ASSERT_NEAR(y[other] / alone[other], rescale_factor(r2, mean_square, eps), 1e-9);
-    if (eps == 0) {
-      std::vector<double> clipped = h;
-      const double c = std::abs(h[d]) * uniform(random);
-      clipped[d] = std::clamp(h[d], -c, c);
-      ASSERT_NEAR(rms_norm(clipped, gain, 0)[other] / y[other],
-                  clip_growth(square_sum(without), h[d], c), 1e-9);
+    std::vector<double> clipped = h;
+    const double c = std::abs(h[d]) * uniform(random), width = static_cast<double>(D);
+    clipped[d] = std::clamp(h[d], -c, c);
+    ASSERT_NEAR(rms_norm(clipped, gain, eps)[other] / y[other],
+                clip_growth(square_sum(without) + width * eps, h[d], c), 1e-9);
+    // What passes through of a change of the others: a central difference of logarithms.
+    const double step = 1e-5;
+    std::vector<double> up = h, down = h;
+    for (std::size_t i = 0; i < D; ++i) {
+      if (i == d) continue;
+      up[i] *= std::exp(step);
+      down[i] *= std::exp(-step);
     }
+    const double slope =
+        std::log(rms_norm(up, gain, eps)[other] / rms_norm(down, gain, eps)[other]) / (2 * step);
+    ASSERT_NEAR(elasticity(r2, mean_square, eps), slope, 1e-7);
   }
 }
 

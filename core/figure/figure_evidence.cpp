@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // bound, shares, probes: what outliers do to everything else.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -26,8 +27,55 @@ struct NormKindName {
 constexpr NormKindName kNormKinds[] = {
     {"ln1", "attention norms"}, {"ln2", "FFN norms"}, {"ln_final", "final norm"}};
 
-RescaleReport evidence_of(const FigureInput& input) {
-  return rescale_report(capture_of(input), input.run, {});
+std::string outlier_text(const RescaleOptions& options) {
+  if (options.dims.empty()) return "the token's largest dimension";
+  return fmt::format("dimension{} {}", options.dims.size() == 1 ? "" : "s",
+                     fmt::join(options.dims, ", "));
+}
+
+// Of a capture, or as sinkscope rescale -o F.json wrote it.
+RescaleReport evidence_of(const FigureRequest& request, const FigureInput& input) {
+  if (request.n_dims)
+    throw Error(ErrorKind::invalid_argument,
+                fmt::format("{}: expected --dim-list D,E for chosen dimensions, found --dims, the "
+                            "number of columns of residual-sorted",
+                            request.kind));
+  if (input.evidence.empty())
+    return rescale_report(capture_of(input), input.run, {request.dim_list});
+  RescaleReport report = parse_rescale_json(input.evidence, input.name);
+  if (!request.dim_list.empty() && request.dim_list != report.options.dims)
+    throw Error(
+        ErrorKind::invalid_argument,
+        fmt::format("{}: expected the evidence of dimensions {}, found that of {}", input.name,
+                    fmt::join(request.dim_list, ", "), outlier_text(report.options)));
+  return report;
+}
+
+// Those of all inputs, and what d means in them.
+struct AllEvidence {
+  std::vector<RescaleReport> reports;
+  std::string outlier;
+};
+AllEvidence evidence_of(const FigureRequest& request, const std::vector<FigureInput>& inputs) {
+  AllEvidence all;
+  for (const FigureInput& input : inputs) {
+    all.reports.push_back(evidence_of(request, input));
+    const std::string outlier = outlier_text(all.reports.back().options);
+    if (all.outlier.find(outlier) == std::string::npos)
+      all.outlier += (all.outlier.empty() ? "" : "; ") + outlier;
+  }
+  return all;
+}
+
+// An empty panel would look like a result.
+[[noreturn]] void refuse_without_norms(const FigureInput& input, const RescaleReport& report) {
+  std::string why;
+  for (const auto& [quantity, needs] : report.not_computed)
+    if (quantity.starts_with("the bound at"))
+      why += fmt::format("{}{}: {}", why.empty() ? " (" : "; ", quantity, needs);
+  throw Error(ErrorKind::invalid_argument,
+              fmt::format("{}: expected RMS norms, which the bound is about, found none{}",
+                          input.name, why.empty() ? "" : why + ")"));
 }
 
 FigurePanel plot(const std::string& title, const std::string& x_label, std::vector<FigureSeries> s,
@@ -118,7 +166,7 @@ FigurePanel share_panel(const RescaleReport& report, const std::string& title) {
     }
     series.push_back(std::move(dots));
   }
-  FigureSeries heads{"heads, key 0", Style::dots, color, {}, {}};
+  FigureSeries heads{fmt::format("heads, key {}", report.options.key), Style::dots, color, {}, {}};
   for (const HeadEvidence& e : report.heads) {
     heads.x.push_back(finite_median(e.p));
     heads.y.push_back(finite_median(e.share_after));
@@ -182,23 +230,31 @@ void add_probe_panels(Figure& figure, const FigureInput& input) {
 
 Figure bound_figure(const FigureRequest& request, const std::vector<FigureInput>& inputs) {
   Figure figure;
-  for (const FigureInput& input : inputs) {
-    const RescaleReport report = evidence_of(input);
+  const AllEvidence all = evidence_of(request, inputs);
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    const std::vector<NormEvidence>& norms = all.reports[i].norms;
+    if (norms.empty()) refuse_without_norms(inputs[i], all.reports[i]);
     for (const NormKindName& kind : kNormKinds)
-      figure.panels.push_back(bound_panel(report, kind, panel_title(input, kind.name)));
+      if (std::any_of(norms.begin(), norms.end(),
+                      [&](const auto& e) { return e.role == kind.role; }))
+        figure.panels.push_back(
+            bound_panel(all.reports[i], kind, panel_title(inputs[i], kind.name)));
   }
   arrange(figure, request, 3);
   share_value_axis(figure, request, {"‖y‖_rms / max|λ|", Scale::linear, true});
   add_note(figure,
-           "One dot a token and norm; d: the token's largest dimension. Bound (1) of 2601.22966, "
-           "A.1, with u normalized to length 1.");
+           fmt::format("One dot a token and norm; d: {}. Bound (1) of 2601.22966, A.1, with u "
+                       "normalized to length 1.",
+                       all.outlier));
   return figure;
 }
 
 Figure shares_figure(const FigureRequest& request, const std::vector<FigureInput>& inputs) {
   Figure figure;
-  for (const FigureInput& input : inputs) {
-    const RescaleReport report = evidence_of(input);
+  const AllEvidence all = evidence_of(request, inputs);
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    const RescaleReport& report = all.reports[i];
+    const FigureInput& input = inputs[i];
     figure.panels.push_back(share_panel(report, panel_title(input, "shares")));
     FigurePanel depth =
         plot(panel_title(input, "rescale factors"), "Layer",
@@ -212,11 +268,11 @@ Figure shares_figure(const FigureRequest& request, const std::vector<FigureInput
   }
   arrange(figure, request, 2);
   share_value_axis(figure, request, {"Share after, or factor", Scale::linear, true});
-  add_note(
-      figure,
-      "Before: h_d²/‖h‖² of the token's largest dimension, or the attention p on key 0 (median "
-      "over queries). After: y_d²/‖y‖², or p‖v‖/Σp‖v‖. α: the factor on every other "
-      "dimension, with the norm's eps.");
+  add_note(figure,
+           fmt::format("Before: h_d²/‖h‖², d: {}, or the attention p on the key (median over "
+                       "queries). After: y_d²/‖y‖², or p‖v‖/Σp‖v‖. α: the factor on every other "
+                       "dimension, with the norm's eps.",
+                       all.outlier));
   return figure;
 }
 

@@ -9,6 +9,7 @@
 
 #include "core/error.h"
 #include "core/figure/figure_parts.h"
+#include "core/rescale/theory.h"
 #include "core/sink_metrics.h"
 #include "core/snapshot/overview_snapshot.h"
 
@@ -106,7 +107,7 @@ double mean_gap(const float* gaps, int n_tokens) {
 }
 
 FigureSeries bound_line(double epsilon, int n_tokens, double low, double high) {
-  const double gap = std::log((n_tokens - 1) * (1 - epsilon) / epsilon);
+  const double gap = sink_gap(n_tokens, epsilon);
   return {fmt::format("bound for {:g} on one of {} keys: {:.1f}", 1 - epsilon, n_tokens, gap),
           epsilon == 0.1 ? FigureSeries::Style::dashed : FigureSeries::Style::line,
           kReferenceColor,

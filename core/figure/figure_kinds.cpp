@@ -51,9 +51,10 @@ const std::vector<FigureKind>& figure_kinds() {
        "maps beside each other and their differences to the first (--of: average attention, sorted "
        "residual, sink scores, gains; --layers, --heads)",
        "two captures or more; --of norm-gains also models"},
-      {"bound", "norm outputs below the rescaling bound, a dot a token", "capture"},
+      {"bound", "norm outputs below the rescaling bound, a dot a token",
+       "capture, or F.json of sinkscope rescale"},
       {"shares", "share of an outlier before and after each norm and head, factors over depth",
-       "capture"},
+       "capture, or F.json of sinkscope rescale"},
       {"probes", "loss that each causal probe costs, a panel a reader",
        "F.json of sinkscope probe"},
   };

@@ -183,7 +183,8 @@ const std::vector<FigureOption>& figure_options() {
              one_of("--order", v, {"sorted", "sorted-without-first", "natural", "first-input"});
        },
        [](const R& r) { return text_unless(r.order == "sorted", r.order); }},
-      {"--dim-list", "D,E,F", "residual-sorted: these dimensions in this order",
+      {"--dim-list", "D,E,F",
+       "residual-sorted: these dimensions in this order; bound, shares: these together",
        [](R& r, S v) { r.dim_list = numbers_of("--dim-list", v); },
        [](const R& r) { return numbers_text(r.dim_list); }},
       {"--signed", "", "residual-sorted of one --layer: x around zero instead of |x|",

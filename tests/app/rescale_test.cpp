@@ -61,6 +61,70 @@ TEST(RescaleVerb, SaysWhatThePlantedNormsDoWithTheirOutliers) {
   ASSERT_EQ(shares.code, 0) << shares.err;
   EXPECT_THAT(test::read_file(folder + "/shares.csv"), HasSubstr("FFN norms"));
 }
+
+// What rescale wrote draws the figure that the capture draws, also of chosen dimensions.
+TEST(RescaleVerb, ItsFileDrawsTheSameFigures) {
+  const std::string planted = std::string(SINKSCOPE_SOURCE_DIR) + "/sample_data/planted";
+  const std::string folder = test::scratch_folder(), path = folder + "/run.h5";
+  ASSERT_EQ(cli({"capture", planted, "--text", "a few bytes", "-o", path}).code, 0);
+  ASSERT_EQ(cli({"rescale", path, "-o", folder + "/own.json"}).code, 0);
+  ASSERT_EQ(cli({"rescale", path, "--dims", "11", "-o", folder + "/11.json"}).code, 0);
+  int n = 0;
+  const auto drawn = [&](const std::string& kind, const std::string& input,
+                         const std::vector<std::string>& more = {}) {
+    const std::string csv = folder + "/" + std::to_string(n++) + ".csv";
+    std::vector<std::string> words = {"figure", kind, input, "--names", "planted", "-o", csv};
+    words.insert(words.end(), more.begin(), more.end());
+    const CliRun run = cli(words);
+    EXPECT_EQ(run.code, 0) << run.err;
+    return test::read_file(csv);
+  };
+  for (const char* kind : {"bound", "shares"}) {
+    const std::string own = drawn(kind, path), chosen = drawn(kind, path, {"--dim-list", "11"});
+    EXPECT_GT(test::n_lines(own), 9 * 12);
+    EXPECT_NE(own, chosen);
+    EXPECT_EQ(drawn(kind, folder + "/own.json"), own);
+    EXPECT_EQ(drawn(kind, folder + "/11.json"), chosen);
+    EXPECT_EQ(drawn(kind, folder + "/11.json", {"--dim-list", "11"}), chosen);
+    const CliRun other =
+        cli({"figure", kind, folder + "/own.json", "--dim-list", "37", "-o", folder + "/x.csv"});
+    EXPECT_EQ(other.code, kExitUsage);
+    EXPECT_THAT(other.err, HasSubstr("found that of the token's largest dimension"));
+    const CliRun columns = cli({"figure", kind, path, "--dims", "11", "-o", folder + "/x.csv"});
+    EXPECT_EQ(columns.code, kExitUsage);
+    EXPECT_THAT(columns.err, HasSubstr("--dim-list"));
+  }
+}
+
+TEST(RescaleVerb, PrintsTheFactorUnderAClip) {
+  const std::string planted = std::string(SINKSCOPE_SOURCE_DIR) + "/sample_data/planted";
+  const std::string folder = test::scratch_folder(), path = folder + "/run.h5";
+  ASSERT_EQ(cli({"capture", planted, "--text", "a few bytes", "-o", path}).code, 0);
+  const auto json =
+      nlohmann::ordered_json::parse(cli({"rescale", path, "--clip", "16", "--json"}).out);
+  EXPECT_EQ(json["clip"], 16);
+  int n_clipped = 0;
+  for (const auto& norm : json["norms"])
+    for (std::size_t t = 0; t < norm["r2"].size(); ++t) {
+      // Of one dimension the growth is alpha without it over alpha with it: clipped to 0, 1/alpha.
+      const double alpha = norm["alpha"][t], growth = norm["clip_growth"][t];
+      EXPECT_GE(growth, 1);
+      EXPECT_LE(growth * alpha, 1 + 1e-9);
+      n_clipped += growth > 1.01 ? 1 : 0;
+    }
+  EXPECT_GT(n_clipped, 12);
+  EXPECT_THAT(cli({"rescale", path, "--clip", "16"}).out, HasSubstr("|h_d| <= 16"));
+  EXPECT_EQ(cli({"rescale", path, "--clip", "0"}).code, kExitUsage);
+}
+
+TEST(RescaleVerb, RefusesToDrawTheBoundOfLayerNorms) {
+  SINKSCOPE_REQUIRE_SHARED(gpt2, "oracles/gpt2");
+  const std::string folder = test::scratch_folder(), path = folder + "/run.h5";
+  ASSERT_EQ(cli({"capture", gpt2, "--tokens", "3,1,4,1,5", "-o", path}).code, 0);
+  const CliRun bound = cli({"figure", "bound", path, "-o", folder + "/bound.csv"});
+  EXPECT_EQ(bound.code, kExitUsage);
+  EXPECT_THAT(bound.err, HasSubstr("it is no RMS norm: layer_norm"));
+}
 #endif
 
 }  // namespace

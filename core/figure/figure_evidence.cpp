@@ -104,6 +104,7 @@ FigurePanel bound_panel(const RescaleReport& report, const NormKindName& kind,
   for (const NormEvidence& e : report.norms) {
     if (e.role != kind.role) continue;
     for (std::size_t t = 0; t < e.r2.size(); ++t) {
+      if (!std::isfinite(e.output_rms[t]) || !std::isfinite(e.r2[t])) continue;
       FigureSeries& to = t == 0 ? first : rest;
       to.x.push_back(std::sqrt(e.r2[t]));
       to.y.push_back(e.output_rms[t] / e.gain_max);
@@ -130,8 +131,11 @@ FigureSeries over_depth(const RescaleReport& report, const char* role, const std
   FigureSeries line{name, first_token ? Style::line : Style::dashed, color, {}, {}};
   for (const NormEvidence& e : report.norms) {
     if (e.role != role || e.layer < 0) continue;
+    const double alpha =
+        first_token ? e.alpha.front() : finite_median(std::span(e.alpha).subspan(1));
+    if (!std::isfinite(alpha)) continue;
     line.x.push_back(e.layer);
-    line.y.push_back(first_token ? e.alpha.front() : finite_median(std::span(e.alpha).subspan(1)));
+    line.y.push_back(alpha);
   }
   return line;
 }
@@ -160,6 +164,7 @@ FigurePanel share_panel(const RescaleReport& report, const std::string& title) {
     for (const NormEvidence& e : report.norms) {
       if (e.role != kind.role) continue;
       for (std::size_t t = 0; t < e.r2.size(); ++t) {
+        if (!std::isfinite(e.share_after[t])) continue;
         dots.x.push_back(e.r2[t]);
         dots.y.push_back(e.share_after[t]);
       }
@@ -255,6 +260,9 @@ Figure shares_figure(const FigureRequest& request, const std::vector<FigureInput
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     const RescaleReport& report = all.reports[i];
     const FigureInput& input = inputs[i];
+    for (const auto& [quantity, needs] : report.not_computed)
+      if (quantity.starts_with("share after"))
+        add_note(figure, fmt::format("Not computed: {} ({}).", quantity, needs));
     figure.panels.push_back(share_panel(report, panel_title(input, "shares")));
     FigurePanel depth =
         plot(panel_title(input, "rescale factors"), "Layer",

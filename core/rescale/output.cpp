@@ -42,6 +42,10 @@ int n_not_finite(const RescaleReport& report) {
 
 std::string or_dash(double value) { return std::isnan(value) ? "-" : fmt::format("{:.4f}", value); }
 
+std::string ratio_or_dash(double after, double before) {
+  return std::isfinite(after / before) ? fmt::format("{:.3g}", after / before) : "-";
+}
+
 std::string bound_sentence(const RescaleReport& report) {
   const int unknown = n_not_finite(report), above = n_above(report);
   const int points = static_cast<int>(report.norms.size()) * report.n_tokens - unknown;
@@ -97,9 +101,9 @@ void add_head_rows(std::string& text, const RescaleReport& report) {
     const HeadEvidence& e = report.heads[best];
     const double before = finite_median(e.p), after = finite_median(e.share_after);
     text += fmt::format(
-        "  {:<24} {:>5} {:>8.4f} {:>8.4f} {:>10.3g} {:>9.4f} {:>11}\n",
-        layer_label(e.layer, report.n_layers), e.head, before, after, after / before, 1 - before,
-        e.through_o.empty() ? "-" : fmt::format("{:.4f}", finite_median(e.through_o)));
+        "  {:<24} {:>5} {:>8.4f} {:>8.4f} {:>10} {:>9.4f} {:>11}\n",
+        layer_label(e.layer, report.n_layers), e.head, before, after, ratio_or_dash(after, before),
+        1 - before, e.through_o.empty() ? "-" : fmt::format("{:.4f}", finite_median(e.through_o)));
     i = end;
   }
 }

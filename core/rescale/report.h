@@ -76,7 +76,7 @@ RescaleReport rescale_report(const CaptureReader& reader, const std::string& run
 
 // Schema "sinkscope.rescale/1".
 nlohmann::ordered_json rescale_json(const RescaleReport& report);
-// What the figures need of such a report again: all but token_text, not_computed and the counts.
+// What the figures need of such a report again: all but token_text and the counts.
 // `name` is the file's, for messages. Throws Error{invalid_argument} for anything else.
 RescaleReport parse_rescale_json(const std::string& text, const std::string& name);
 std::string rescale_text(const RescaleReport& report);

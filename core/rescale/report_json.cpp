@@ -129,6 +129,9 @@ RescaleReport parse_rescale_json(const std::string& text, const std::string& nam
   for (const Json& norm : from.list(json, "norms"))
     report.norms.push_back(norm_of(from, norm, static_cast<std::size_t>(report.n_tokens)));
   for (const Json& head : from.list(json, "heads")) report.heads.push_back(head_of(from, head));
+  if (!from.at(json, "not_computed").is_object()) from.refuse("no object in \"not_computed\"");
+  for (const auto& [quantity, needs] : json["not_computed"].items())
+    report.not_computed[quantity] = from.text(json["not_computed"], quantity.c_str());
   for (const NormEvidence& e : report.norms)
     if (e.layer < -1 || e.layer >= report.n_layers) from.refuse(fmt::format("layer {}", e.layer));
   for (const HeadEvidence& e : report.heads)

@@ -71,10 +71,10 @@ NormCloud cloud_of(const RescaleReport& report, const KindName& kind) {
       if (!std::isfinite(e.r2[t])) continue;
       RescalingPoint point{e.layer, static_cast<int>(t), e.dim[t],
                            -1,      std::sqrt(e.r2[t]),  e.output_rms[t] / e.gain_max};
-      (t == 0 ? cloud.bound_first : cloud.bound_rest).push_back(point);
+      if (std::isfinite(point.y)) (t == 0 ? cloud.bound_first : cloud.bound_rest).push_back(point);
       point.x = e.r2[t];
       point.y = e.share_after[t];
-      cloud.shares.push_back(point);
+      if (std::isfinite(point.y)) cloud.shares.push_back(point);
       cloud.gain_ratio = std::max(cloud.gain_ratio, e.gain_dim[t] / e.gain_max);
     }
   }
@@ -124,9 +124,14 @@ std::string suggestion(const std::vector<NormCloud>& norms) {
     std::string name = cloud.name;
     name[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(name[0])));
     text += fmt::format(
-        "{}: the first token's largest dimension has {:.0f} % of its square norm before, {:.1f} % "
-        "after: ",
-        name, 100 * cloud.share_before, 100 * cloud.share_after);
+        "{}: the first token's largest dimension has {:.0f} % of its square norm "
+        "before, ",
+        name, 100 * cloud.share_before);
+    if (!std::isfinite(cloud.share_after)) {
+      text += "an unknown share after.";
+      continue;
+    }
+    text += fmt::format("{:.1f} % after: ", 100 * cloud.share_after);
     text += cloud.share_before < 0.3 ? "too little to rescale."
             : cloud.share_after < 0.1 * cloud.share_before
                 ? "silenced, as a rescaler is."

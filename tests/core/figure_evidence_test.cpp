@@ -69,12 +69,26 @@ TEST(EvidenceFigures, RescaleJsonIsReadBack) {
   e.elasticity = {.6, .3}, e.output_rms = {1, 2}, e.gain_dim = {.5, 3}, e.bound_1 = {2, 3};
   e.bound_5 = {4, 5}, e.lower = {.1, .2}, e.next_linear = {.01, .02};
   report.norms = {e};
+  report.not_computed = {{"share after ln2", "the recorded output"}};
   report.heads = {{1, 5, {2, 3, 4}, {.1, .2, .3}, {.4, .5, .6}, {}}};
   const std::string text = rescale_json(report).dump();
   const RescaleReport again = parse_rescale_json(text, "f.json");
   nlohmann::ordered_json want = rescale_json(report), got = rescale_json(again);
   EXPECT_EQ(got.dump(), want.dump());
   EXPECT_TRUE(std::isnan(again.norms[0].share_after[1]));
+  // A token without a share is no dot, and the figure says why.
+  FigureRequest request;
+  request.kind = "shares";
+  request.inputs = {"f.json"};
+  FigureInput input;
+  input.name = "tiny";
+  input.evidence = text;
+  const Figure figure = make_figure(request, {input});
+  ASSERT_EQ(figure.panels[0].series[1].name, "FFN norms");
+  EXPECT_THAT(figure.panels[0].series[1].x, ElementsAre(.5));
+  EXPECT_THAT(figure.panels[0].series[1].y, ElementsAre(.125));
+  EXPECT_EQ(figure.panels[0].series[3].name, "heads, key 1");
+  EXPECT_EQ(figure.notes[0].text, "Not computed: share after ln2 (the recorded output).");
   for (const auto& [path, bad, found] :
        std::vector<std::tuple<const char*, nlohmann::ordered_json, const char*>>{
            {"/norms/0/alpha", {1}, "1 values in \"alpha\" instead of 2"},
@@ -82,6 +96,7 @@ TEST(EvidenceFigures, RescaleJsonIsReadBack) {
            {"/norms/0/layer", 3, "layer 3"},
            {"/heads/0/layer", -1, "layer -1"},
            {"/heads/0/p/0", "x", "no number in \"p\""},
+           {"/not_computed", 7, "no object in \"not_computed\""},
            {"/norms", 7, "no list in \"norms\""},
            {"/norms/0", 7, "no \"role\""},
            {"/tokens", 1e9, "no small integer in \"tokens\""},
@@ -107,6 +122,8 @@ TEST(EvidenceFigures, ValuesThatAreNotFiniteAreCountedApart) {
   e.dim.assign(5, 0);
   e.r2 = e.share_after = e.alpha = e.elasticity = std::vector<double>(5, .5);
   report.norms = {e};
+  report.heads = {{0, 2, {1}, {0}, {0}, {}}};  // 0 after 0 before has no ratio
+  EXPECT_THAT(rescale_text(report), ::testing::Not(HasSubstr("nan")));
   EXPECT_THAT(rescale_text(report), HasSubstr("1 of 3 norm outputs lie ABOVE"));
   EXPECT_THAT(rescale_text(report), HasSubstr("2 more are not finite"));
   report.norms[0].n_above = 0;

@@ -8,6 +8,7 @@
 
 #include "core/capture_reader.h"
 #include "core/rescale/report.h"
+#include "core/snapshot/rescaling_snapshot.h"
 #include "tests/engine/captured.h"
 #include "tests/engine/reference_model.h"
 #include "tests/support/h5_reference.h"
@@ -295,6 +296,18 @@ TEST(Rescale, SharesBehindAGatedNormAreThoseOfItsOutput) {
     }
     EXPECT_THAT(report.not_computed.at("share after ln1"), HasSubstr("gated norms"));
     EXPECT_FALSE(report.not_computed.contains("share after ln_final"));
+    // Nothing is drawn or said of a share that is not known.
+    const RescalingSnapshot seen = rescaling_snapshot(*less, {"run0", {}, 0}, weights);
+    for (const NormCloud& cloud : seen.norms) {
+      EXPECT_EQ(cloud.bound_rest.size() + cloud.bound_first.size(),
+                cloud.layers.size() * kIds.size());
+      for (const RescalingPoint& point : cloud.shares) EXPECT_TRUE(std::isfinite(point.y));
+    }
+    EXPECT_TRUE(seen.norms[0].shares.empty());
+    EXPECT_FALSE(seen.norms.back().shares.empty());
+    EXPECT_THAT(seen.suggestion, HasSubstr("Attention norms: the first token's largest"));
+    EXPECT_THAT(seen.suggestion, HasSubstr("before, an unknown share after."));
+    EXPECT_THAT(seen.suggestion, ::testing::Not(HasSubstr("nan")));
   }
 }
 

@@ -39,6 +39,26 @@ std::optional<std::vector<int>> find_outlier_dims(const ModelFiles& model, Captu
               "--dims auto: no residual sink and no massive dimension on these prompts; name one");
 }
 
+std::vector<ProbeMode> all_probe_modes() {
+  std::vector<ProbeMode> modes;
+  for (int i = 0; i <= static_cast<int>(ProbeMode::remove_const); ++i)
+    modes.push_back(static_cast<ProbeMode>(i));
+  return modes;
+}
+
+std::vector<ProbeRow> probes_of(const ArchSpec& spec, bool each,
+                                const std::vector<PositionFilter>& positions,
+                                std::vector<ProbeMode> modes) {
+  std::vector<ProbeReader> readers = probe_readers(spec.n_layers, each);
+  std::erase_if(readers, [&](const ProbeReader& reader) {
+    if (reader.norms.empty()) return false;
+    const std::string& name = reader.norms.front();
+    return (!spec.has_ln1 && name.ends_with("ln1")) || (!spec.has_ln2 && name.ends_with("ln2"));
+  });
+  if (spec.norm_kind == NormKind::layer_norm) std::erase(modes, ProbeMode::denominator);
+  return planned_probes(readers, positions, modes);
+}
+
 bool measure_probes(const ModelFiles& model, EvaluateRequest request, ProbeTable& table,
                     JobContext job) {
   for (const ProbeRow& row : table.rows)

@@ -17,6 +17,15 @@ namespace sinkscope {
 std::optional<std::vector<int>> find_outlier_dims(const ModelFiles& model, CaptureRequest request,
                                                   JobContext job);
 
+// The rows that make sense for this model: readers whose norms it has, and no "denominator" where
+// its norms have none of their own (LayerNorm).
+std::vector<ProbeRow> probes_of(const ArchSpec& spec, bool each,
+                                const std::vector<PositionFilter>& positions,
+                                std::vector<ProbeMode> modes);
+
+// All of them.
+std::vector<ProbeMode> all_probe_modes();
+
 // Measures the table's rows: loss of the model, and of each row its rise and KL. `request` without
 // variants. Canceled: false. Throws those of Engine::evaluate.
 bool measure_probes(const ModelFiles& model, EvaluateRequest request, ProbeTable& table,

@@ -64,11 +64,7 @@ std::vector<PositionFilter> positions_of(const ProbeFlags& flags) {
 
 std::vector<ProbeMode> modes_of(const ProbeFlags& flags) {
   std::vector<ProbeMode> modes;
-  if (!flags.modes) {
-    for (int i = 0; i <= static_cast<int>(ProbeMode::remove_const); ++i)
-      modes.push_back(static_cast<ProbeMode>(i));
-    return modes;
-  }
+  if (!flags.modes) return all_probe_modes();
   for (const std::string& name : split_at(*flags.modes, ',')) {
     const auto mode = probe_mode_named(name);
     if (!mode)
@@ -117,11 +113,15 @@ int run_probe(const std::vector<std::string>& args, Console& console) {
       throw Error(ErrorKind::invalid_argument,
                   "--dims: expected the probed dimensions, found all of them");
   }
+  if (flags.run.kernel)
+    throw Error(ErrorKind::invalid_argument,
+                "probe: --kernel is not taken: the fused body computes attention where it can");
   std::optional<OutputFile> output;  // before minutes of work, not after
   if (flags.output) output.emplace(*flags.output, flags.force, console.out);
   const std::future<void> warming = warm_engine();
   const auto model = open_runnable(flags.model, flags.run.opening, console);
   CaptureRequest request = capture_request(flags.run, RecordFlags{});
+  require_windows_side_by_side(flags.prompt);
   request.runs = read_prompts(flags.prompt, *model, console);
   const int n_layers = model->spec().n_layers;
   if (dims == "auto") {
@@ -134,7 +134,10 @@ int run_probe(const std::vector<std::string>& args, Console& console) {
   }
   table.model = model->spec().name;
   for (const RunInput& input : request.runs) table.n_tokens += input.seq_len();
-  table.rows = planned_probes(probe_readers(n_layers, flags.each), positions, modes);
+  table.rows = probes_of(model->spec(), flags.each, positions, modes);
+  if (table.rows.empty())
+    throw Error(ErrorKind::unsupported,
+                "--modes: \"denominator\" is defined for RMS norms, this model has LayerNorm");
   bool is_measured = false;
   run_with_progress(
       [&](JobContext job) {

@@ -199,6 +199,21 @@ void relabel(std::vector<RunInput>& runs, const std::optional<std::string>& pre_
   }
 }
 
+void require_windows_side_by_side(const PromptFlags& flags) {
+  const std::optional<WindowPlan> plan =
+      parse_window_plan(flags.window, flags.stride, flags.max_windows, flags.window_rule);
+  if (!plan) return;
+  if (plan->stride < plan->window)
+    throw Error(ErrorKind::invalid_argument,
+                fmt::format("--stride {}: every position of every window is scored here; expected "
+                            "windows side by side (--stride {} or none)",
+                            plan->stride, plan->window));
+  if (plan->rule == WindowRule::llama_cpp)
+    throw Error(ErrorKind::invalid_argument,
+                "--window-rule llama.cpp: every position of every window is scored here, not half "
+                "of them");
+}
+
 std::vector<RunInput> read_prompts(const PromptFlags& flags, const ModelFiles& model,
                                    Console& console, std::vector<TextWindow>* windows) {
   const std::optional<WindowPlan> plan =

@@ -65,6 +65,10 @@ std::vector<RunInput> read_prompts(const PromptFlags& flags, const ModelFiles& m
 void relabel(std::vector<RunInput>& runs, const std::optional<std::string>& pre_tokenizer,
              const ModelFiles& model, const std::string& from, Console& console);
 
+// For verbs that score every position of every run: overlapping windows would count tokens twice,
+// and the rule of llama.cpp scores half of them. Throws Error{invalid_argument}.
+void require_windows_side_by_side(const PromptFlags& flags);
+
 // The last step of read_prompts, for prompts that came another way (--like).
 void check_prompts(std::vector<RunInput>& runs, const PromptFlags& flags, const ArchSpec& spec,
                    Console& console);

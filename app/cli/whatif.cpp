@@ -147,6 +147,7 @@ int run_whatif(const std::vector<std::string>& args, Console& console) {
   const std::future<void> warming = warm_engine();
   const auto model = open_runnable(flags.model, flags.run.opening, console);
   std::vector<RunInput> prompts;
+  require_windows_side_by_side(flags.prompt);
   if (!baseline || has_prompt(flags.prompt)) prompts = read_prompts(flags.prompt, *model, console);
   if (baseline) {
     baseline->add_twins(*model, prompts, what_if_text(what_if), *flags.output, request);

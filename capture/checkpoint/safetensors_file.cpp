@@ -124,17 +124,27 @@ void SafetensorsCheckpoint::match_scales(const QuantizationHint& hint) {
                     "and its scale",
                     layout.block_rows, layout.block_cols, printable(tensors_[at(inferred)].name)));
   }
-  if (hint.method.empty() && !any) return;
+  const bool is_quantized = any || !hint.method.empty();
+  int plain = -1;
   for (const int index : without) {
     TensorInfo& info = tensors_[at(index)];
     // Only weights are codes; counters and position ids of an integer type are what they say.
     const bool is_float = info.dtype.front() == 'F';
     if (!is_float && !info.name.ends_with("weight")) continue;
+    if (is_float && !is_quantized) {
+      plain = plain < 0 ? index : plain;
+      continue;
+    }
     info.readable = false;
-    stored_[at(index)].refusal = fmt::format(
-        "{} codes without a scale ({}_scale_inv or _scale) in a quantized checkpoint{}", info.dtype,
-        printable(info.name), hint.method.empty() ? "" : " (quant_method " + hint.method + ")");
+    stored_[at(index)].refusal =
+        fmt::format("{} codes without a scale ({}_scale_inv or _scale){}{}", info.dtype,
+                    printable(info.name), is_quantized ? " in a quantized checkpoint" : "",
+                    hint.method.empty() ? "" : " (quant_method " + hint.method + ")");
   }
+  if (plain >= 0)
+    warnings_.push_back(fmt::format(
+        "{} is {} and has no scale, nor has any other tensor: its values are taken as they are",
+        printable(tensors_[at(plain)].name), tensors_[at(plain)].dtype));
 }
 
 const SafetensorsCheckpoint::Stored& SafetensorsCheckpoint::stored(int index) const {

@@ -19,9 +19,12 @@ at::Tensor gate_of(const NormReplacement& by, const at::Tensor& y) {
   return hidden.matmul(by.gate_up.t()).sigmoid() * factor;
 }
 
-at::Tensor layer_norm(const at::Tensor& x, const at::Tensor& gain, double eps) {
-  const at::Tensor centered = x - x.mean(-1, /*keepdim=*/true);
-  return centered * (centered.square().mean(-1, /*keepdim=*/true) + eps).rsqrt() * gain;
+// The norm as it is, but of another kind or without its gate.
+at::Tensor bare_norm(const Norm& own, NormKind kind, const at::Tensor& x) {
+  Norm norm = own;
+  norm.kind = kind;
+  norm.gate_down = norm.gate_up = at::Tensor();
+  return apply_norm(norm, x).y;
 }
 
 // `values` [n] (or [1, T, n]) in the chosen dims of the chosen rows, x elsewhere.
@@ -41,20 +44,24 @@ at::Tensor without_dims(const at::Tensor& x, const at::Tensor& dims) {
   return x.index_fill(-1, dims, 0.0);
 }
 
-// What DyT is fitted to, a prompt a pair: rows x [n, D] of its inputs and x / rms(x); γ² [D].
+// What DyT is fitted to, a prompt a pair: rows x [n, D] of its inputs and the norm's output before
+// gain and bias; γ² [D].
 struct DytPairs {
   std::vector<at::Tensor> x, normed;
   at::Tensor weight;
 
-  DytPairs(const std::vector<at::Tensor>& inputs, const at::Tensor& gain, double eps,
-           std::int64_t most_rows, at::ScalarType type)
-      : weight(gain.to(type).square()) {
+  DytPairs(const std::vector<at::Tensor>& inputs, const Norm& norm, std::int64_t most_rows,
+           at::ScalarType type)
+      : weight(norm.gain.to(type).square()) {
     std::int64_t rows = 0;
     for (const at::Tensor& given : inputs) rows += given.size(1);
     const std::int64_t step = std::max<std::int64_t>(1, rows / most_rows);
     for (const at::Tensor& given : inputs) {
       x.push_back(given[0].slice(0, 0, std::nullopt, step).to(type));
-      normed.push_back(x.back() * (mean_square(x.back()) + eps).rsqrt().to(type));
+      const bool is_centered = norm.kind == NormKind::layer_norm;
+      const at::Tensor seen =
+          is_centered ? x.back() - x.back().mean(-1, /*keepdim=*/true) : x.back();
+      normed.push_back(seen * (mean_square(seen) + norm.eps).rsqrt().to(type));
     }
   }
 
@@ -109,46 +116,45 @@ double search_alpha(const DytPairs& pairs, int n_steps) {
 
 }  // namespace
 
-at::Tensor replaced_norm(const NormReplacement& by, const at::Tensor& given, const Norm& own) {
-  const at::Tensor& gain = own.gain;
-  const double eps = own.eps;
+NormOutput replaced_norm(const NormReplacement& by, const at::Tensor& given, const Norm& own) {
   const at::Tensor x = given.to(at::kFloat);
-  at::Tensor y;
+  const auto plus_bias = [&](const at::Tensor& y) { return own.bias.defined() ? y + own.bias : y; };
+  NormOutput out;
   switch (by.with) {
     case With::none:
-      return given;
+      return {given, {}};
     case With::layernorm:
-      y = layer_norm(x, gain, eps);
-      if (own.bias.defined()) y = y + own.bias;
+      out.y = bare_norm(own, NormKind::layer_norm, x);
       break;
     case With::rmsnorm:
-      y = rms_norm(x, gain, eps);
+      out.y = rms_norm(x, own.gain, own.eps);
       break;
     case With::rmsnorm_no_gain:
-      y = rms_norm(x, at::ones_like(gain), eps);
+      out.y = rms_norm(x, at::ones_like(own.gain), own.eps);
       break;
     case With::dyt:
-      y = (x * by.dyt_alpha).tanh() * gain;
+      out.y = plus_bias((x * by.dyt_alpha).tanh() * own.gain);
       break;
     case With::gatednorm:
     case With::tensor_gate:
-      y = rms_norm(x, gain, eps);
-      y = gate_of(by, y) * y;
+      out.y = bare_norm(own, own.kind, x);
+      out.y = gate_of(by, out.y) * out.y;
       break;
     case With::preaffine: {
       at::Tensor seen = by.own_pre_gain.defined() ? x / by.own_pre_gain : x;
       if (by.pre_gain.defined()) seen = seen * by.pre_gain;
-      y = rms_norm(seen, gain, eps);
+      out = apply_norm(own, seen);
       break;
     }
   }
-  return y.to(given.scalar_type());
+  out.y = out.y.to(given.scalar_type());
+  return out;
 }
 
-double fit_dyt_alpha(const std::vector<at::Tensor>& inputs, const at::Tensor& gain, double eps) {
+double fit_dyt_alpha(const std::vector<at::Tensor>& inputs, const Norm& norm) {
   constexpr std::int64_t kRowsToSearch = 64, kAll = std::int64_t{1} << 40;
-  const double found = search_alpha(DytPairs(inputs, gain, eps, kRowsToSearch, at::kFloat), 24);
-  const DytPairs pairs(inputs, gain, eps, kAll, at::kDouble);
+  const double found = search_alpha(DytPairs(inputs, norm, kRowsToSearch, at::kFloat), 24);
+  const DytPairs pairs(inputs, norm, kAll, at::kDouble);
   double alpha = found;
   for (int i = 0; i < 20; ++i) {
     const double next = alpha + pairs.step(alpha);

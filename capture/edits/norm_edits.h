@@ -21,13 +21,14 @@ struct NormReplacement {
   double dyt_alpha = 0;           // fitted
 };
 
-// x [1, T, D] -> the replacement's output, in x's type.
-at::Tensor replaced_norm(const NormReplacement& by, const at::Tensor& x, const Norm& own);
+// x [1, T, D] -> the replacement's output, in x's type. What is not replaced stays as the norm has
+// it: its kind and bias under a gate, bias under DyT, kind, bias and gate under a pre-gain.
+NormOutput replaced_norm(const NormReplacement& by, const at::Tensor& x, const Norm& own);
 
-// The α that makes γ ⊙ tanh(αx) nearest in least squares to the norm's own output γ ⊙ x / rms(x)
-// over these inputs: golden section on ln α over at most 64 of their rows, evenly spaced, then
-// Newton's steps over all of them.
-double fit_dyt_alpha(const std::vector<at::Tensor>& inputs, const at::Tensor& gain, double eps);
+// The α that makes γ ⊙ tanh(αx) nearest in least squares to the norm's own output γ ⊙ x / rms(x),
+// of a LayerNorm γ ⊙ (x − μ) / σ, over these inputs: golden section on ln α over at most 64 of
+// their rows, evenly spaced, then Newton's steps over all of them.
+double fit_dyt_alpha(const std::vector<at::Tensor>& inputs, const Norm& norm);
 
 // Rows of x [1, T, D] that are edited: mask [T] bool; dims [n] long.
 struct ProbeTarget {

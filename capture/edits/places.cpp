@@ -68,10 +68,11 @@ void check_norms(const char* edit, const NameList& names, const ArchSpec& spec) 
       exists = (spec.has_ln1 && names_norm({name}, Role::ln1, layer)) ||
                (spec.has_ln2 && names_norm({name}, Role::ln2, layer));
     if (!exists)
-      refuse(
-          fmt::format("{}: no norm '{}' in this model of {} blocks; expected {}ln_final, with or "
-                      "without blocks.N.",
-                      edit, name, n_layers, block_norms));
+      refuse(fmt::format(
+          "{}: no norm '{}' in this model of {} blocks; expected {}ln_final, with or "
+          "without blocks.N.{}",
+          edit, name, n_layers, block_norms,
+          name.ends_with("_post") ? " (norms behind a half of a block cannot be edited)" : ""));
   }
 }
 

@@ -90,7 +90,7 @@ at::Tensor WhatIfLane::on_gate(int layer, const at::Tensor& gate, const at::Tens
 NormOutput WhatIfLane::norm(const Place& place, const at::Tensor& x, const Norm& own) const {
   for (std::size_t i = parts_.what_if.size(); i-- > 0;)
     if (const auto by = parts_.replacements.find({i, place}); by != parts_.replacements.end())
-      return {replaced_norm(by->second, x, own), {}};
+      return replaced_norm(by->second, x, own);
   return apply_norm(own, x);
 }
 

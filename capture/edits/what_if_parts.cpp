@@ -52,6 +52,33 @@ bool WhatIfParts::takes_effect(const E& edit) const {
   return true;
 }
 
+// The first layer or name of the edit that has no place of its own here; empty: each has one.
+template <class E>
+std::string WhatIfParts::idle_part(E edit) const {
+  const IndexSet layers = edit.layers;
+  const auto is_idle_at = [&](int layer) {
+    edit.layers = IndexSet({layer});
+    if constexpr (requires { edit.norms; })
+      return !at_norm(edit.norms, edit.layers, Role::ln1, layer) &&
+             !at_norm(edit.norms, edit.layers, Role::ln2, layer);
+    return !takes_effect(edit);
+  };
+  for (int layer : layers.members())
+    if (is_idle_at(layer)) return fmt::format("layer {}", layer);
+  edit.layers = layers;
+  const auto idle_name = [&](NameList& names) {
+    const NameList all = names;
+    for (const std::string& name : all) {
+      names = {name};
+      if (!takes_effect(edit)) return name;
+    }
+    return std::string();
+  };
+  if constexpr (requires { edit.sites; }) return idle_name(edit.sites);
+  if constexpr (requires { edit.norms; }) return idle_name(edit.norms);
+  return {};
+}
+
 void WhatIfParts::check(std::size_t i) {
   const char* name = name_of(what_if[i]);
   const auto layers_of = [&](const IndexSet& set) {
@@ -74,6 +101,12 @@ void WhatIfParts::check(std::size_t i) {
         if (!takes_effect(e))
           refuse(fmt::format("{}: its names and layers have no place in common{}", name,
                              spec.mixers.empty() ? "" : " with what this model has there"));
+        if (const std::string idle = idle_part(e); !idle.empty()) {
+          if constexpr (requires { e.heads; })
+            refuse(fmt::format("{}: {} has no softmax attention in this model", name, idle));
+          refuse(fmt::format("{}: {}: its names and layers have no place in common there", name,
+                             idle));
+        }
         if constexpr (std::is_same_v<E, MlpActivation>) {
           if (spec.moe.clamp > 0)
             throw Error(ErrorKind::unsupported,
@@ -144,7 +177,27 @@ at::Tensor WhatIfParts::own_pre_gain(Role norm, int layer) const {
   return gain.to(device);
 }
 
+// A head shares what its lost keys had among the others, or does not: one of the two.
+void WhatIfParts::check_masks() const {
+  std::map<std::pair<int, int>, bool> renormalizes;  // (layer, head)
+  for (const Edit& edit : what_if) {
+    const auto* mask = std::get_if<AttentionMaskKey>(&edit);
+    if (mask == nullptr) continue;
+    for (int layer : mask->layers.within(spec.n_layers, "layers"))
+      for (int head : mask->heads.within(spec.n_heads, "heads")) {
+        const auto [known, is_new] =
+            renormalizes.emplace(std::pair(layer, head), mask->renormalize);
+        if (!is_new && known->second != mask->renormalize)
+          refuse(
+              fmt::format("attention.mask_key: two edits of layer {}, head {} say different "
+                          "things of \"renormalize\"",
+                          layer, head));
+      }
+  }
+}
+
 void WhatIfParts::add_attention() {
+  check_masks();
   for (std::size_t i = 0; i < what_if.size(); ++i) {
     const auto* swap = std::get_if<AttentionNormalizer>(&what_if[i]);
     const bool touches = swap != nullptr || std::holds_alternative<AttentionMaskKey>(what_if[i]) ||

@@ -54,9 +54,12 @@ struct WhatIfParts {
   void check(std::size_t i);
   template <class E>
   bool takes_effect(const E& edit) const;
+  template <class E>
+  std::string idle_part(E edit) const;
   void add_replacement(std::size_t i, const NormReplace& edit);
   at::Tensor own_pre_gain(Role norm, int layer) const;
   void add_attention();
+  void check_masks() const;
   void add_gate(std::size_t i, const AttentionGate& edit);
 };
 

@@ -46,23 +46,44 @@ void WhatIfPass::calibrate_with(std::vector<std::vector<int>> token_ids) {
 
 namespace {
 
-bool touches(const Edit& edit, const std::vector<int>& ids) {
-  return std::visit(
-      [&](const auto& e) {
-        if constexpr (requires { e.tokens; }) return !e.tokens.of(ids).empty();
-        if constexpr (requires { e.keys; })
-          return e.keys.members().back() < static_cast<int>(ids.size());
-        return true;
-      },
-      edit);
+[[noreturn]] void refuse(const Edit& edit, const std::string& why) {
+  throw Error(ErrorKind::invalid_argument, fmt::format("{}: {}", name_of(edit), why));
 }
 
+// How many positions of the prompts a set has.
+std::size_t count(const TokenSet& tokens, const std::vector<std::vector<int>>& prompts) {
+  std::size_t n = 0;
+  for (const auto& ids : prompts) n += tokens.of(ids).size();
+  return n;
+}
+
+// Every position and key that an edit lists is somewhere, and is seen by somebody.
 void require_touch(const Edit& edit, const std::vector<std::vector<int>>& prompts,
                    const char* whose) {
-  if (std::none_of(prompts.begin(), prompts.end(),
-                   [&](const auto& ids) { return touches(edit, ids); }))
-    throw Error(ErrorKind::invalid_argument,
-                fmt::format("{}: no position of any {} is among its tokens", name_of(edit), whose));
+  std::size_t longest = 0;
+  for (const auto& ids : prompts) longest = std::max(longest, ids.size());
+  const auto n = static_cast<int>(longest);
+  std::visit(
+      [&](const auto& e) {
+        if constexpr (requires { e.tokens; }) {
+          if (e.tokens.last_listed() >= n)
+            refuse(edit, fmt::format("position {} is in no {}: the longest has {} tokens",
+                                     e.tokens.last_listed(), whose, n));
+          if (count(e.tokens, prompts) == 0)
+            refuse(edit, fmt::format("no position of any {} is among its tokens", whose));
+        }
+        if constexpr (requires { e.keys; }) {
+          const int last = e.keys.members().back();
+          if (last >= n)
+            refuse(edit,
+                   fmt::format("key {} is in no {}: the longest has {} tokens", last, whose, n));
+          if (last == n - 1)
+            refuse(edit,
+                   fmt::format("key {} is seen by no other query: the longest {} has {} tokens",
+                               last, whose, n));
+        }
+      },
+      edit);
 }
 
 }  // namespace
@@ -71,8 +92,13 @@ void WhatIfPass::check_tokens() const {
   for (const Edit& edit : parts_->what_if) {
     require_touch(edit, parts_->token_ids, "prompt");
     const auto* set = std::get_if<ResidualSet>(&edit);
-    if (set != nullptr && set->how == ResidualSet::How::mean && !parts_->calibration_ids.empty())
+    if (set == nullptr || set->how != ResidualSet::How::mean) continue;
+    if (!parts_->calibration_ids.empty())
       require_touch(edit, parts_->calibration_ids, "calibration prompt");
+    else if (count(set->tokens, parts_->token_ids) == 1)
+      refuse(edit,
+             "the mean is over a single position, which it leaves as it is: more prompts, or "
+             "--calibration");
   }
 }
 
@@ -82,7 +108,7 @@ void WhatIfPass::prepare_norm(Role role, int layer, const std::vector<at::Tensor
   for (std::size_t i = 0; i < parts_->what_if.size(); ++i) {
     if (const auto by = parts_->replacements.find({i, place}); by != parts_->replacements.end()) {
       if (by->second.with == NormReplace::With::dyt)
-        by->second.dyt_alpha = fit_dyt_alpha(inputs, norm.gain, norm.eps);
+        by->second.dyt_alpha = fit_dyt_alpha(inputs, norm);
     }
     const auto* probe = std::get_if<NormProbe>(&parts_->what_if[i]);
     if (probe == nullptr || !parts_->at_norm(probe->norms, probe->layers, role, layer)) continue;

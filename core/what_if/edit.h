@@ -60,13 +60,14 @@ struct NormProbe {
 
 // Another normalizer in place of a norm; the model is not retrained.
 //   none         y = x                       layernorm  (x − μ)/σ · gain
-//   rmsnorm      its own gain, no gate       rmsnorm_no_gain
-//   dyt          γ ⊙ tanh(αx), γ the gain, no β, α fitted by least squares to the norm's own inputs
-//                and outputs (Newton)
-//   gatednorm    g ⊙ y, g = sigmoid(W_up swish(W_down y)); start "identity": 2σ with W_up = 0, the
-//                original bit for bit; "paper": σ with W_up = 0, halves y; or weights of a file
+//   rmsnorm      its own gain, no gate, no bias   rmsnorm_no_gain
+//   dyt          γ ⊙ tanh(αx), γ the gain, plus the norm's own bias if it has one, α fitted by
+//                least squares to the norm's own inputs and outputs (Newton)
+//   gatednorm    g ⊙ y, y what the norm puts out before a gate of its own, which goes;
+//                g = sigmoid(W_up swish(W_down y)); start "identity": 2σ with W_up = 0, y bit for
+//                bit; "paper": σ with W_up = 0, halves y; or weights of a file
 //   tensor_gate  one g a token: sigmoid(wᵀ swish(W_down y)), same starts
-//   preaffine    norm(λ₁ ⊙ x); λ₁ = 1 or weights of a file
+//   preaffine    norm(λ₁ ⊙ x), all else as it is; λ₁ = 1 or weights of a file
 struct NormReplace {
   enum class With {
     none,

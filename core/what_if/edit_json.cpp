@@ -2,7 +2,9 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cmath>
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -83,6 +85,7 @@ class Reader {
   template <class T>
   void may(const char* key, T& value, const T& fallback) {
     value = fallback;
+    known_.insert(key);
     if (json_.contains(key)) read(key, value);
   }
   template <class Enum>
@@ -121,6 +124,14 @@ class Reader {
     } else if (b.is_array()) {
       for (const Json& value : b) edit.sink_logits.push_back(finite("b", value));
       if (edit.sink_logits.empty()) refuse(fmt::format("{}: \"b\": the list is empty", edit_));
+      // A set of heads is sorted, a list of numbers is not: which number is whose must be plain.
+      if (json_.contains("heads") && json_["heads"].is_array()) {
+        const std::vector<int> heads = indices("heads");
+        if (std::adjacent_find(heads.begin(), heads.end(), std::greater_equal<>()) != heads.end())
+          refuse(
+              fmt::format("{}: \"heads\": expected ascending heads beside a list \"b\", found {}",
+                          edit_, json_["heads"].dump()));
+      }
     } else {
       edit.normalizer.sink_logit = finite("b", b);
     }
@@ -128,11 +139,16 @@ class Reader {
   void finish() const {
     for (const auto& [key, value] : json_.items())
       if (!used_.contains(key))
-        refuse(
-            fmt::format("{}: unknown key \"{}\"; it takes {}", edit_, key, fmt::join(used_, " ")));
+        refuse(fmt::format("{}: unknown key \"{}\"; it takes {}", edit_, key,
+                           fmt::join(known(), " ")));
   }
 
  private:
+  std::set<std::string> known() const {
+    std::set<std::string> keys = known_;
+    keys.insert(used_.begin(), used_.end());
+    return keys;
+  }
   [[noreturn]] void expected(const char* key, const char* what) {
     refuse(fmt::format("{}: \"{}\": expected {}, found {}", edit_, key, what, json_[key].dump()));
   }
@@ -216,7 +232,7 @@ class Reader {
 
   const Json& json_;
   std::string edit_;
-  std::set<std::string> used_;
+  std::set<std::string> used_, known_;  // keys that were there; keys that may be left out
 };
 
 template <class V>
@@ -249,7 +265,7 @@ void fields_of(V& v, NormReplace& e) {
   v.one_of("with", e.with, 8);
   const bool is_gate = e.with == With::gatednorm || e.with == With::tensor_gate;
   if (is_gate || e.with == With::preaffine) v.may("weights", e.weights, {});
-  if (is_gate) {
+  if (is_gate && e.weights.empty()) {
     v.may("start", e.start, std::string("identity"));
     v.may("rank", e.rank, 16);
   }

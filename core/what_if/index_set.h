@@ -41,6 +41,8 @@ class TokenSet {
   static TokenSet parse(const std::string& text);
 
   bool matches(int position, int token_id) const;
+  // The last listed position; -1 where a filter chooses.
+  int last_listed() const { return is_listed_ ? positions_.members().back() : -1; }
   // Ascending positions of a run with these token ids.
   std::vector<int> of(const std::vector<int>& token_ids) const;
   std::string text() const;

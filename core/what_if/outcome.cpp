@@ -40,8 +40,9 @@ double mean_loss(const CaptureReader& reader, const std::vector<std::string>& ru
   return n > 0 ? sum / n : std::numeric_limits<double>::quiet_NaN();
 }
 
-void read_kl(const CaptureReader& reader, const std::vector<std::string>& runs,
+void read_kl(const CaptureReader& reader, const Compared<std::vector<std::string>>& names,
              WhatIfOutcome& outcome) {
+  const std::vector<std::string>& runs = names.edited;
   double sum = 0, n = 0;
   for (std::size_t r = 0; r < runs.size(); ++r) {
     if (!reader.has(runs[r], "compare/kl")) continue;
@@ -51,7 +52,7 @@ void read_kl(const CaptureReader& reader, const std::vector<std::string>& runs,
       ++n;
       if (!(kl[t] > outcome.kl_max)) continue;
       outcome.kl_max = kl[t];
-      outcome.kl_max_run = static_cast<int>(r);
+      outcome.kl_max_run = std::stoi(names.baseline[r].substr(3));  // "run3"
       outcome.kl_max_token = static_cast<int>(t);
     }
   }
@@ -116,18 +117,16 @@ WhatIfOutcome what_if_outcome(const CaptureReader& reader, int edit, const SinkO
   if (elsewhere) outcome.baseline_file = elsewhere->path();
   outcome.n_runs = static_cast<int>(names.baseline.size());
   outcome.what_if = parse_what_if(reader.input(names.edited.front()).what_if);
-  outcome.has_bos = true;
   std::vector<std::vector<int>> token_ids;
   for (const std::string& run : names.baseline) {
     const RunInput input = before_reader.input(run);
     outcome.n_tokens += input.seq_len();
     token_ids.push_back(input.token_ids);
-    outcome.has_bos =
-        outcome.has_bos && !input.bos_positions.empty() && input.bos_positions.front() == 0;
+    if (!input.bos_positions.empty() && input.bos_positions.front() == 0) ++outcome.n_with_bos;
   }
   outcome.touched = touched_by(outcome.what_if, token_ids);
   outcome.loss = {mean_loss(before_reader, names.baseline), mean_loss(reader, names.edited)};
-  read_kl(reader, names.edited, outcome);
+  read_kl(reader, names, outcome);
   const SinkReport before =
       baseline != nullptr ? *baseline : sink_report(before_reader, names.baseline, options);
   const SinkReport after = sink_report(reader, names.edited, options);

@@ -37,10 +37,10 @@ struct WhatIfOutcome {
   std::vector<Touched> touched;  // by each edit
   int n_runs = 0;
   std::int64_t n_tokens = 0;  // over all runs
-  bool has_bos = false;       // every prompt begins with a BOS token
+  int n_with_bos = 0;         // prompts that begin with a BOS token
   Compared<double> loss;      // mean over positions 1 … T−1 of all runs; NaN without a head
-  double kl_mean = 0, kl_max = 0;  // over positions 0 … T−2 of all runs
-  int kl_max_run = 0, kl_max_token = 0;
+  double kl_mean = 0, kl_max = 0;        // over positions 0 … T−2 of all runs
+  int kl_max_run = 0, kl_max_token = 0;  // the run by its number in the file: 3 is run3
   std::vector<std::pair<std::string, Compared<double>>> metrics;  // every scalar of a sink report
   std::vector<std::string> sites;
   Compared<std::vector<Peak>>

@@ -19,6 +19,13 @@ std::size_t largest(const std::vector<Peak>& peaks) {
                                   peaks.begin());
 }
 
+std::string bos_text(const WhatIfOutcome& outcome) {
+  if (outcome.n_with_bos == 0) return "without BOS";
+  return outcome.n_with_bos == outcome.n_runs
+             ? "each with BOS"
+             : fmt::format("{} of them with BOS", outcome.n_with_bos);
+}
+
 std::string peak_text(const WhatIfOutcome& outcome, const std::vector<Peak>& peaks) {
   if (peaks.empty()) return "not recorded";
   const std::size_t i = largest(peaks);
@@ -94,7 +101,7 @@ nlohmann::ordered_json outcome_json(const WhatIfOutcome& o) {
         {"kl",
          "KL(baseline || edited) of the next token's distribution in nats over positions 0 to "
          "T-2"},
-        {"bos", o.has_bos ? "every prompt begins with BOS" : "prompts without BOS"},
+        {"bos", bos_text(o)},
         {"dyt",
          "alpha of gamma tanh(alpha x) fitted by least squares to the norm's own inputs and "
          "outputs "
@@ -127,9 +134,9 @@ nlohmann::ordered_json outcome_json(const WhatIfOutcome& o) {
 }
 
 std::string outcome_text(const WhatIfOutcome& o) {
-  std::string text = fmt::format(
-      "{}, {} run{} of {} tokens together, {}; the model is not retrained\n", o.model, o.n_runs,
-      o.n_runs == 1 ? "" : "s", o.n_tokens, o.has_bos ? "each with BOS" : "without BOS");
+  std::string text =
+      fmt::format("{}, {} run{} of {} tokens together, {}; the model is not retrained\n", o.model,
+                  o.n_runs, o.n_runs == 1 ? "" : "s", o.n_tokens, bos_text(o));
   if (!o.baseline_file.empty()) text += fmt::format("baseline: {}\n", o.baseline_file);
   for (const Edit& edit : o.what_if) text += fmt::format("  {}\n", edit_json(edit).dump());
   for (const Touched& touched : o.touched)

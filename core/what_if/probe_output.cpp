@@ -80,8 +80,9 @@ nlohmann::ordered_json probe_json(const ProbeTable& table) {
         {"clamp", fmt::format("|x_d| <= {} rms of the other dimensions", table.tau)},
         {"role",
          "rescaler: denominator >= half of direct; flag or constant bias channel: direct >= half "
-         "of denominator, a flag where direct_const at all positions >= half of direct; none "
-         "below 0.02 nats"}}},
+         "of denominator, a constant bias channel where direct_const at all positions costs less "
+         "than "
+         "0.02 nats or 5 % of direct; none below 0.02 nats"}}},
       {"model", table.model},
       {"dims", table.dims},
       {"tokens", table.n_tokens},

@@ -10,6 +10,7 @@ namespace sinkscope {
 namespace {
 
 constexpr double kMeasurable = 0.02;  // nats
+constexpr double kFree = 0.05;        // of what it is compared with: costs nothing
 
 // Costs of one reader at one position filter, by mode; the control apart.
 struct Costs {
@@ -57,22 +58,28 @@ ProbeVerdict verdict_of(const Costs& c) {
       return v;
     }
   if (std::max(part, zero) < kMeasurable) {
-    v.sentence = fmt::format("{}: no measurable role (zero {:+.3f}, all below {} nats)",
-                             c.reader.name, zero, kMeasurable);
+    v.sentence = fmt::format(
+        "{}: no measurable role (zero {:+.3f}, denominator alone {:+.3f}, "
+        "output alone {:+.3f}: none costs {} nats)",
+        c.reader.name, zero, denominator, direct, kMeasurable);
     return v;
   }
   const bool rescales = part >= kMeasurable && denominator >= part / 2,
              writes = part >= kMeasurable && direct >= part / 2;
-  const std::string written = c.control >= direct / 2 ? "flag" : "constant bias channel";
+  const bool is_constant = c.control < std::max(kMeasurable, kFree * direct);
+  const std::string written = is_constant ? "constant bias channel" : "flag";
   v.role = rescales && writes ? "rescaler and " + written
            : rescales         ? "rescaler"
            : writes           ? written
                               : "both parts only together";
-  v.sentence =
-      fmt::format("{}: {} (zero {:+.3f}, denominator alone {:+.3f}, output alone {:+.3f}{} nats)",
-                  c.reader.name, v.role, zero, denominator, direct,
-                  c.of.contains(ProbeMode::mean) ? fmt::format(", its mean instead {:+.3f}", mean)
-                                                 : std::string());
+  v.sentence = fmt::format(
+      "{}: {} (zero {:+.3f}, denominator alone {:+.3f}, output alone {:+.3f}{} nats)",
+      c.reader.name, v.role, zero, denominator, direct,
+      c.of.contains(ProbeMode::mean) ? fmt::format(", its mean instead {:+.3f}{}", mean,
+                                                   mean < std::max(kMeasurable, kFree * zero)
+                                                       ? ""
+                                                       : ": its single values matter as well")
+                                     : std::string());
   return v;
 }
 

@@ -49,8 +49,8 @@ WhatIf probe_edits(const ProbeRow& row, const std::vector<int>& dims, double tau
 // What a reader does with the dimension, in words, by these criteria. Nothing below 0.02 nats is a
 // role. Of the two parts of zero, denominator and direct, each counts that costs at least half of
 // the other: taking the dimension out of the denominator alone makes it a "rescaler"; removing its
-// output alone, a "flag" if setting that output to its mean at all positions costs at least half of
-// removing it, else a "constant bias channel".
+// output alone, a "constant bias channel" if setting that output to its mean at all positions costs
+// less than 0.02 nats or 5 % of removing it, else a "flag": who reads it needs to know where it is.
 struct ProbeVerdict {
   ProbeReader reader;
   PositionFilter at;

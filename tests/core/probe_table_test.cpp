@@ -31,15 +31,17 @@ ProbeTable table_of(const std::vector<std::pair<std::string, std::vector<double>
 
 // The table that was measured on a trained model: the same dimension, three readers, two roles.
 TEST(ProbeTable, VerdictsFollowTheCosts) {
-  const ProbeTable table = table_of({{"attention norms", {1.82, .05, 1.83, 1.9}},
-                                     {"FFN norms", {.079, .079, 0, .01}},
-                                     {"final norm", {1.89, 1.54, .18, .1}},
+  const ProbeTable table = table_of({{"attention norms", {1.817, .053, 1.828, 1.213}},
+                                     {"FFN norms", {.079, .079, 0, 0}},
+                                     {"final norm", {1.889, 1.541, .183, .021}},
                                      {"constant", {1.0, .1, .9, .01}},
                                      {"two parts", {4.7, 1.5, 2.3, .02}},
                                      {"idle", {.004, .001, .002, 0}},
-                                     {"together", {.5, .01, .01, 0}}});
+                                     {"together", {.5, .01, .01, 0}},
+                                     {"attention norms of another seed", {2.389, 0, 2.426, .332}},
+                                     {"helps when gone", {-.225, .001, .002, 0}}});
   const auto verdicts = probe_verdicts(table);
-  ASSERT_EQ(verdicts.size(), 7u);
+  ASSERT_EQ(verdicts.size(), 9u);
   EXPECT_EQ(verdicts[0].role, "flag");
   EXPECT_EQ(verdicts[1].role, "rescaler");
   EXPECT_EQ(verdicts[2].role, "rescaler");
@@ -47,7 +49,10 @@ TEST(ProbeTable, VerdictsFollowTheCosts) {
   EXPECT_EQ(verdicts[4].role, "rescaler and constant bias channel");
   EXPECT_EQ(verdicts[5].role, "none");
   EXPECT_EQ(verdicts[6].role, "both parts only together");
-  EXPECT_THAT(verdicts[2].sentence, HasSubstr("denominator alone +1.540"));
+  EXPECT_EQ(verdicts[7].role, "flag");
+  EXPECT_EQ(verdicts[8].role, "none");
+  EXPECT_THAT(verdicts[8].sentence, HasSubstr("zero -0.225"));
+  EXPECT_THAT(verdicts[2].sentence, HasSubstr("denominator alone +1.541"));
 }
 
 TEST(ProbeTable, WhatWasNotMeasuredIsNotJudged) {

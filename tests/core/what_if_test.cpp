@@ -80,7 +80,13 @@ TEST(WhatIf, RefusesWhatItDoesNotUnderstand) {
   EXPECT_THAT(message(R"({"edit":"residual.clip","limit":-1})"), HasSubstr("found -1"));
   EXPECT_THAT(message(R"({"edit":"residual.clip","limit":"x"})"), HasSubstr("expected a number"));
   EXPECT_THAT(message(R"({"edit":"residual.clip","limit":1,"layer":3})"),
-              HasSubstr("unknown key \"layer\""));
+              HasSubstr("unknown key \"layer\"; it takes edit layers limit sites tokens"));
+  EXPECT_THAT(message(R"({"edit":"attention.normalizer","kind":"sink_logit","b":[5,-5],
+                          "heads":[3,1]})"),
+              HasSubstr("ascending heads"));
+  EXPECT_THAT(
+      message(R"({"edit":"norm.replace","with":"gatednorm","weights":"f","start":"paper"})"),
+      HasSubstr("unknown key \"start\""));
   EXPECT_THAT(message(R"({"edit":"residual.set","value":1,"scale":1})"), HasSubstr("either"));
   EXPECT_THAT(message(R"({"edit":"residual.set","value":1,"dims":[-1]})"), HasSubstr("from 0 on"));
   EXPECT_THAT(message(R"({"edit":"residual.set","value":1,"layers":"5-3"})"), HasSubstr("'5-3'"));

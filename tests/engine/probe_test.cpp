@@ -2,9 +2,10 @@
 // Causal probes on trained models: the table that an independent implementation measured.
 #include <gtest/gtest.h>
 
-#include <map>
+#include <algorithm>
 #include <string>
 
+#include "core/what_if/probe_table.h"
 #include "tests/engine/captured.h"
 #include "tests/support/h5_reference.h"
 #include "tests/support/shared_files.h"
@@ -28,21 +29,11 @@ TEST_P(LabProbes, LossPerReaderAndModeAgrees) {
     for (std::size_t t = 0; t < 33; ++t) run.token_ids.push_back(static_cast<int>(ids[s * 33 + t]));
     request.runs.push_back(std::move(run));
   }
-  const std::map<std::string, NameList> readers = {{"all_norms", {}},
-                                                   {"attention_norms", {"ln1"}},
-                                                   {"ffn_norms", {"ln2"}},
-                                                   {"final_norm", {"ln_final"}}};
-  std::vector<std::string> names;
-  for (const auto& [reader, norms] : readers)
-    for (const char* mode : {"mean", "zero", "direct", "denominator"}) {
-      NormProbe probe;
-      probe.mode = *probe_mode_named(mode);
-      probe.dims = IndexSet({dim});
-      probe.tokens = TokenSet::parse("ids:5-127");
-      probe.norms = norms;
-      request.variants.push_back({probe});
-      names.push_back("/probe_dnll/" + reader + "/" + mode);
-    }
+  ProbeTable table;
+  table.rows = planned_probes(
+      probe_readers(model->spec().n_layers, false), {PositionFilter::parse("ids:5-127")},
+      {ProbeMode::mean, ProbeMode::zero, ProbeMode::direct, ProbeMode::denominator});
+  for (const ProbeRow& row : table.rows) request.variants.push_back(probe_edits(row, {dim}, 3));
   Progress progress;
   const auto got = engine().evaluate(*model, request, {std::stop_token(), progress});
   ASSERT_TRUE(got);
@@ -52,13 +43,25 @@ TEST_P(LabProbes, LossPerReaderAndModeAgrees) {
       for (float loss : run) sum += loss, ++n;
     return sum / n;
   };
-  ASSERT_EQ(got->loss.size(), names.size() + 1);
+  ASSERT_EQ(got->loss.size(), table.rows.size() + 1);
   const double baseline = mean(got->loss[0]);
   EXPECT_NEAR(baseline, want.number("/", "mean_nll"), 1e-4);
-  for (std::size_t i = 0; i < names.size(); ++i) {
-    EXPECT_NEAR(mean(got->loss[i + 1]) - baseline, want.doubles(names[i]).at(0), 0.005) << names[i];
-    EXPECT_GE(mean(got->kl[i]), 0) << names[i];
+  for (std::size_t i = 0; i < table.rows.size(); ++i) {
+    ProbeRow& row = table.rows[i];
+    row.delta_loss = mean(got->loss[i + 1]) - baseline;
+    EXPECT_GE(mean(got->kl[i]), 0);
+    if (row.is_control) continue;
+    std::string reader = row.reader.name == "FFN norms" ? "ffn_norms" : row.reader.name;
+    std::replace(reader.begin(), reader.end(), ' ', '_');
+    const std::string name = "/probe_dnll/" + reader + "/" + name_of(row.mode);
+    EXPECT_NEAR(row.delta_loss, want.doubles(name).at(0), 0.005) << name;
   }
+  // The same dimension, three readers, two roles: on every seed.
+  const std::vector<ProbeVerdict> verdicts = probe_verdicts(table);
+  ASSERT_EQ(verdicts.size(), 4U);
+  EXPECT_EQ(verdicts[1].role, "flag") << verdicts[1].sentence;
+  EXPECT_EQ(verdicts[2].role, "rescaler") << verdicts[2].sentence;
+  EXPECT_EQ(verdicts[3].role, "rescaler") << verdicts[3].sentence;
 }
 
 INSTANTIATE_TEST_SUITE_P(Seeds, LabProbes, ::testing::Values("lab_baseline_0", "lab_baseline_1"),

@@ -151,7 +151,25 @@ TEST(WhatIfEdits, WhatCannotTakeEffectIsAnError) {
   EXPECT_THAT(message(R"({"edit":"norm.probe","mode":"zero","dims":[1],"layers":[0],
                           "norms":["blocks.1.ln1"]})"),
               HasSubstr("no place in common"));
-  EXPECT_THAT(message(R"({"edit":"attention.mask_key","keys":[0,99]})"), HasSubstr("no position"));
+  EXPECT_THAT(message(R"({"edit":"attention.mask_key","keys":[0,99]})"),
+              HasSubstr("key 99 is in no prompt"));
+  const std::string last = std::to_string(kEditedIds.size() - 1);
+  EXPECT_THAT(message(R"({"edit":"attention.mask_key","keys":[)" + last + "]}"),
+              HasSubstr("key " + last + " is seen by no other query"));
+  EXPECT_THAT(message(R"({"edit":"attention.value","scale":0,"tokens":[0,99]})"),
+              HasSubstr("position 99 is in no prompt"));
+  EXPECT_THAT(message(R"([{"edit":"attention.mask_key","keys":[0],"heads":[1,3]},
+                          {"edit":"attention.mask_key","keys":[1],"heads":[3],
+                           "renormalize":false}])"),
+              HasSubstr("layer 0, head 3"));
+  EXPECT_THAT(message(R"({"edit":"residual.set","value":"mean","dims":[2],"tokens":"first"})"),
+              HasSubstr("a single position"));
+  EXPECT_THAT(message(R"({"edit":"residual.clip","limit":1,"layers":[0],
+                          "sites":["blocks.0.hook_resid_post","blocks.1.hook_resid_post"]})"),
+              HasSubstr("blocks.1.hook_resid_post"));
+  EXPECT_THAT(message(R"({"edit":"norm.probe","mode":"zero","dims":[1],"layers":[0],
+                          "norms":["ln_final"]})"),
+              HasSubstr("layer 0"));
   EXPECT_THAT(message(R"({"edit":"attention.value","scale":0,"tokens":"ids:31-31"})"),
               HasSubstr("no position"));
   EXPECT_THAT(message(R"({"edit":"attention.normalizer","kind":"sink_logit","b":"checkpoint"})"),

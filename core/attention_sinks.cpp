@@ -37,6 +37,12 @@ struct Stored {
     const auto t = static_cast<std::size_t>(seq_len);
     return {visible.data() + static_cast<std::size_t>(a) * t, t};
   }
+  // Queries see later keys, too: of a causal map only the last query sees the last key.
+  bool is_encoder(int a) const { return seq_len > 1 && seen(a).back() > 1; }
+  ConstMapF first_rows(int a, int h) const {  // the exact window
+    const auto side = static_cast<std::size_t>(window_side);
+    return {window.data() + cell(a, h) * side * side, window_side, window_side};
+  }
 };
 
 void require_dims(const CaptureReader& reader, const std::string& run, const std::string& path,
@@ -63,7 +69,9 @@ Stored read_statistics(const CaptureReader& reader, const std::string& run, int 
   s.key_mass = reader.read_f32(run, "attention/key_mass");
   s.visible = reader.read_i32(run, "attention/visible");
   s.null0 = reader.read_f32(run, "attention/null_mass", {0, 0, 0}, {n_layers, n_heads, 1});
-  if (with_window) {
+  bool has_encoder = false;
+  for (int a = 0; a < s.n_layers(); ++a) has_encoder = has_encoder || s.is_encoder(a);
+  if (with_window || has_encoder) {
     const std::int64_t side = std::min(seq_len, 64);
     require_dims(reader, run, "attention/window", {n_layers, n_heads, side, side});
     s.window = reader.read_f32(run, "attention/window");
@@ -80,10 +88,13 @@ void drop_layers_from(Stored& s, int layers_end) {
 // Scores of all keys of one head. Padding (NaN) stays NaN.
 VectorD head_scores(const Stored& s, int a, int h, std::optional<int> length) {
   if (!length) return gu_scores(s.mass(a, h), s.seen(a));
-  const auto area =
-      static_cast<std::size_t>(s.window_side) * static_cast<std::size_t>(s.window_side);
-  const ConstMapF window(s.window.data() + s.cell(a, h) * area, s.window_side, s.window_side);
-  return gu_scores_cut(window, s.seen(a), *length);
+  const ConstMapF window = s.first_rows(a, h);
+  if (!s.is_encoder(a)) return gu_scores_cut(window, s.seen(a), *length);
+  const auto n = static_cast<std::size_t>(*length);
+  std::vector<float> mass(n);
+  for (int q = 0; q < *length; ++q)
+    for (int key = 0; key < *length; ++key) mass[static_cast<std::size_t>(key)] += window(q, key);
+  return gu_scores(mass, std::vector<int>(n, *length));
 }
 
 bool is_special(const RunInput& input, int token) {
@@ -100,7 +111,9 @@ void first_token_scores(const Stored& s, AttentionSinks& out) {
   int cells = 0;
   for (int a = 0; a < s.n_layers(); ++a) {
     for (int h = 0; h < s.n_heads; ++h) {
-      const double a00 = 1.0 - double{s.null0[s.cell(a, h)]};
+      // What query 0 gives to key 0: all that is left, where it sees no other.
+      const double a00 =
+          s.is_encoder(a) ? double{s.first_rows(a, h)(0, 0)} : 1.0 - double{s.null0[s.cell(a, h)]};
       const auto score = first_token_score(s.mass(a, h)[0], a00, s.seq_len);
       out.with_row0(a, h) = score.with_row0;
       out.without_row0(a, h) = score.without_row0;

@@ -93,6 +93,7 @@ Symbols symbols_of(const CaptureLayout& layout, const RunInput& run) {
       {"B", std::min<std::int64_t>(seq_len, kWindow)},
       {"S", n_of(residual_sites(model.n_layers, layout.parallel_blocks))},
       {"L+1", model.n_layers + 1},
+      {"2L", std::int64_t{2} * model.n_layers},
       {"D", model.d_model},
       {"L_p", pattern.reduces(ReduceOver::layers) ? 1 : n_of(pattern.layers)},
       {"Q", pattern.reduces(ReduceOver::heads) ? 1 : n_heads},
@@ -116,14 +117,25 @@ void add_attention(SpecList& list, const CaptureLayout& layout, int seq_len) {
   add_pattern_chunk(list.last(), seq_len);
 }
 
+// Norms on the stream itself: what they read has statistics of its own.
+bool is_post_norm(const CaptureLayout& layout) {
+  return std::any_of(layout.sites.begin(), layout.sites.end(),
+                     [](const StatsSite& site) { return site.hook == "hook_resid_mid_sum"; });
+}
+
 void add_residual(SpecList& list, const CaptureLayout& layout, int seq_len) {
   const auto is_stream = [](std::string_view path) { return path == "stream"; };
   const auto is_final = [](std::string_view path) { return path == "final_norm"; };
-  list.add("residual/", "", {}, [&](auto path) { return !is_stream(path) && !is_final(path); });
+  const auto is_sum = [](std::string_view path) { return path == "prenorm"; };
+  list.add("residual/", "", {},
+           [&](auto path) { return !is_stream(path) && !is_final(path) && !is_sum(path); });
   if (!layout.stream) return;
   list.add("residual/", "", {}, is_stream);
   list.last().chunk = {1, token_chunk_side(seq_len), layout.model.d_model};
   list.add("residual/", "", {}, is_final);
+  if (!is_post_norm(layout)) return;
+  list.add("residual/", "", {}, is_sum);
+  list.last().chunk = {1, token_chunk_side(seq_len), layout.model.d_model};
 }
 
 void add_stats(SpecList& list, const StatsSite& site) {

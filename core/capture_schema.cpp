@@ -44,6 +44,7 @@ constexpr DatasetRule kRules[] = {
     {"residual/abs_mean_rest", kF32, "L+1,D", "mean |x| without the first token", ""},
     {"residual/stream", kF32, "S,T,D", "residual stream", ""},
     {"residual/final_norm", kF32, "T,D", "output of the final norm", ""},
+    {"residual/prenorm", kF32, "2L,T,D", "what the norms of the stream read", ""},
     {"norm/*/layers", kI32, "N", "block", ""},
     {"norm/*/gain", kF32, "N,C", "effective gain", ""},
     {"norm/*/gain_raw", kF32, "N,C", "stored gain", ""},

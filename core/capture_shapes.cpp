@@ -23,7 +23,8 @@ RunShapes::RunShapes(const ModelFacts& model, DimsOf dims_of, const std::string&
       symbols_{{"H", model.n_heads},
                {"H_v", model.n_kv_heads},
                {"D", model.d_model},
-               {"L+1", std::int64_t{model.n_layers} + 1}} {
+               {"L+1", std::int64_t{model.n_layers} + 1},
+               {"2L", std::int64_t{2} * model.n_layers}} {
   const auto seq_len = axis("input/token_ids", 1, 0);
   if (!seq_len) {
     throw Error(ErrorKind::corrupt, where + "/input/token_ids: expected a list of token ids");

@@ -120,6 +120,13 @@ std::string extras_text(const ArchSpec& spec) {
   if (spec.score_cap > 0) parts.push_back(fmt::format("scores capped at {}", spec.score_cap));
   if (spec.logit_cap > 0) parts.push_back(fmt::format("logits capped at {}", spec.logit_cap));
   if (spec.parallel) parts.emplace_back("attention and MLP in parallel");
+  if (spec.bidirectional) parts.emplace_back("queries see later keys, too");
+  if (spec.post_norm) parts.emplace_back("norms behind the adds");
+  int n_shared = 0;
+  for (int layer = 0; layer < spec.n_layers; ++layer) n_shared += spec.has_own_keys(layer) ? 0 : 1;
+  if (n_shared > 0) parts.push_back(fmt::format("{} layers with keys of earlier ones", n_shared));
+  if (spec.d_per_layer > 0)
+    parts.push_back(fmt::format("inputs of {} dims for every layer", spec.d_per_layer));
   return fmt::format("{}", fmt::join(parts, ", "));
 }
 

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "capture/checkpoint/hf_names.h"
 #include "capture/checkpoint/printable.h"
 #include "capture/checkpoint/safetensors_file.h"
 #include "capture/checkpoint/spec_check.h"
@@ -97,7 +98,7 @@ class RoleWriter {
     int index = 0;
     for (const TensorInfo& tensor : model_.checkpoint().tensors()) {
       const bool is_scale = stored != nullptr && stored->is_scale(index++);
-      if (!is_scale && !used_.contains(pattern_of(tensor.name)))
+      if (!is_scale && !is_ignored_name(tensor.name) && !used_.contains(pattern_of(tensor.name)))
         patterns.insert(pattern_of(tensor.name));
     }
     return Ordered(patterns);

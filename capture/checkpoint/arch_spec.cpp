@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "capture/checkpoint/arch_spec.h"
 
+#include <cmath>
+
 namespace sinkscope {
 
 std::vector<int> ArchSpec::attention_layers() const {
@@ -8,6 +10,11 @@ std::vector<int> ArchSpec::attention_layers() const {
   for (int layer = 0; layer < n_layers; ++layer)
     if (mixer(layer) != Mixer::delta) layers.push_back(layer);
   return layers;
+}
+
+double ArchSpec::scale_of(int layer) const {
+  if (attention_scale != 0) return attention_scale;
+  return 1 / std::sqrt(static_cast<double>(std::max(head_dim_of(layer), 1)));
 }
 
 double norm_eps(const ArchSpec& spec, Role norm) {
@@ -30,6 +37,8 @@ std::string to_string(RopeScaling s) {
       return "yarn";
     case RopeScaling::longrope:
       return "longrope";
+    case RopeScaling::proportional:
+      return "proportional";
   }
   return "?";
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -13,7 +14,9 @@ namespace sinkscope {
 enum class NormKind { rms, layer_norm };
 // per_head: over head_dim on each head; whole: over all heads' dims at once. Both before RoPE.
 enum class QkNorm { none, per_head, whole };
-enum class RopeScaling { none, linear, dynamic, llama3, yarn, longrope };
+// proportional: the whole head turns, but of its pairs only the first part has
+// a frequency.
+enum class RopeScaling { none, linear, dynamic, llama3, yarn, longrope, proportional };
 enum class Activation { silu, gelu, gelu_tanh, relu };
 // What a block mixes tokens with: softmax attention, the same over latents (MLA), or a gated
 // delta-net, which has no attention map.
@@ -24,7 +27,8 @@ enum class Mixer { attention, latent, delta };
 struct RopeSpec {
   double theta = 10000.0;
   int rotary_dim = 0;  // leading dims of a head that are rotated; 0 = no rotary positions
-  double partial = 1;  // rotary_dim / head_dim, as a Hugging Face config says it
+  double partial = 1;  // rotary_dim / head_dim, as a Hugging Face config says
+                       // it; proportional: the part of the pairs that turns
   RopeScaling scaling = RopeScaling::none;
   double factor = 1.0;
   double low_freq_factor = 1.0, high_freq_factor = 4.0;  // llama3
@@ -56,6 +60,8 @@ struct MoeSpec {
   double clamp = 0, sharpness = 1;  // > 0: min(gate, c), clamp(up, ±c), gate·σ(s·gate)·(up + 1)
   int d_shared = 0;                 // width of the shared expert; 0 = none
   bool shared_router = false;       // its share is gated
+  bool beside_dense = false;        // the dense MLP runs too, both normed before they are added;
+                                    // the router reads the stream, each expert has a factor
   bool operator==(const MoeSpec&) const = default;
 };
 
@@ -87,8 +93,9 @@ struct ArchSpec {
   std::string name;          // the model's own name if it has one, else its folder or file name
   int n_layers = 0, n_heads = 0, n_kv_heads = 0, head_dim = 0;
   int value_dim = 0;                                      // of a head's values; 0 = head_dim
-  std::vector<int> layer_kv_heads;                        // where they differ from layer to layer
+  std::vector<int> layer_kv_heads, layer_head_dims;       // where they differ from layer to layer
   int d_model = 0, d_mlp = 0, vocab_size = 0, n_ctx = 0;  // d_mlp 0: experts everywhere
+  std::vector<int> layer_mlps;                            // d_mlp, where it differs
 
   NormKind norm_kind = NormKind::rms;
   double norm_eps = 1e-5;
@@ -96,6 +103,9 @@ struct ArchSpec {
   bool norm_bias = false;
   bool has_ln1 = true, has_ln2 = true;              // norms before attention and MLP
   bool has_ln1_post = false, has_ln2_post = false;  // norms of what they put out
+  bool post_norm = false;                           // those stand behind the add: x ← N(x + f(x))
+  bool has_final_norm = true;
+  bool embed_norm = false;  // a norm of the embedding
   QkNorm qk_norm = QkNorm::none;
   bool pre_affine = false;  // norms read gain₁ ⊙ x (PreAffine, 2601.22966)
   int norm_gate_rank = 0;   // > 0: GatedNorm at ln1, and at ln2 of blocks with experts
@@ -106,12 +116,21 @@ struct ArchSpec {
   double logit_scale = 1;     // of the logits, before the cap
   double logit_cap = 0;       // c·tanh(x/c); 0 = none
   bool learned_positions = false;
-  int position_offset = 0;  // row of position 0
+  int position_offset = 0;   // row of position 0
+  int n_types = 0;           // > 0: token types, of which row 0 is added everywhere
+  int d_per_layer = 0;       // > 0: a small input of its own for every layer, added behind its MLP
+  bool layer_scale = false;  // what a layer puts out is multiplied by a number of its own
 
   std::vector<Mixer> mixers;
+  bool bidirectional = false;  // a query sees later keys, too
   bool qkv_bias = false, o_bias = false;
-  bool attn_gate = false;      // z ⊙ σ(gate), a value per channel
-  double attention_scale = 0;  // scores = q·k · this; head_dim^-1/2 for the Llama family
+  bool value_norm = false;           // v / rms(v), no gain
+  std::vector<bool> keys_as_values;  // layers whose values are their keys,
+                                     // before norm and rope
+  std::vector<int> kv_source;        // the layer whose keys and values it uses:
+                                     // itself, or an earlier one
+  bool attn_gate = false;            // z ⊙ σ(gate), a value per channel
+  double attention_scale = 0;  // scores = q·k · this; head_dim^-1/2 for the Llama family; 0: that
   double score_cap = 0;        // c·tanh(s/c) before the mask; 0 = none
   double value_scale = 1;
   double query_growth = 0, query_growth_context = 0;  // q ·= 1 + b·ln(1 + ⌊t/context⌋)
@@ -146,15 +165,31 @@ struct ArchSpec {
   int kv_heads(int layer) const {
     return layer_kv_heads.empty() ? n_kv_heads : layer_kv_heads[at(layer)];
   }
-  int d_value() const { return value_dim > 0 ? value_dim : head_dim; }
+  int head_dim_of(int layer) const {
+    return layer_head_dims.empty() ? head_dim : layer_head_dims[at(layer)];
+  }
+  int mlp_of(int layer) const { return layer_mlps.empty() ? d_mlp : layer_mlps[at(layer)]; }
+  int source_of(int layer) const { return kv_source.empty() ? layer : kv_source[at(layer)]; }
+  bool has_own_keys(int layer) const { return source_of(layer) == layer; }
+  bool has_own_values(int layer) const {
+    return has_own_keys(layer) && (keys_as_values.empty() || !keys_as_values[at(layer)]);
+  }
+  int widest_head() const { return widest(head_dim, layer_head_dims); }
+  int widest_mlp() const { return widest(d_mlp, layer_mlps); }
+  int d_value() const { return value_dim > 0 ? value_dim : widest_head(); }
+  int d_value_of(int layer) const { return value_dim > 0 ? value_dim : head_dim_of(layer); }
+  double scale_of(int layer) const;  // of the scores
   int kv_head_of(int head) const { return head / (n_heads / n_kv_heads); }
-  int q_width() const { return n_heads * head_dim; }
-  int kv_width() const { return n_kv_heads * head_dim; }
+  int q_width() const { return n_heads * widest_head(); }
+  int kv_width() const { return n_kv_heads * widest_head(); }
   int z_width() const { return n_heads * d_value(); }
   std::vector<int> attention_layers() const;  // those with softmax attention
 
  private:
   static std::size_t at(int layer) { return static_cast<std::size_t>(layer); }
+  static int widest(int usual, const std::vector<int>& by_layer) {
+    return by_layer.empty() ? usual : *std::max_element(by_layer.begin(), by_layer.end());
+  }
 };
 
 // Of that norm: MLA's latent norms have one of their own, fixed in the code of every family.

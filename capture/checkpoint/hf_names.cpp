@@ -38,6 +38,9 @@ bool is_ignored_name(std::string_view name) {
                                         ".attention.bias", ".attention.masked_bias"}) {
     if (name.ends_with(suffix)) return true;
   }
+  // What BERT adds for its training tasks, on top of the last hidden state.
+  for (const std::string_view prefix : {"pooler.", "bert.pooler.", "cls."})
+    if (name.starts_with(prefix)) return true;
   return name.starts_with("mtp.") || name.find(".mtp.") != std::string_view::npos ||
          name == "position_ids" || name.ends_with(".position_ids");
 }

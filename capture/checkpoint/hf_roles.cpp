@@ -146,10 +146,13 @@ class Assignment {
     }
   }
 
-  void set_rotary_dim(RopeSpec& rope) {
+  // `head_dim` of the layer that has these positions.
+  void set_rotary_dim(RopeSpec& rope, int head_dim) {
     if (rope.partial == 0 && rope.rotary_dim == 0) return;  // none
-    const int head = spec_.latent.kv_rank > 0 ? spec_.latent.rope_dim : spec_.head_dim;
-    const double rotary = rope.rotary_dim > 0 ? rope.rotary_dim : head * rope.partial;
+    const int head = spec_.latent.kv_rank > 0 ? spec_.latent.rope_dim : head_dim;
+    const double rotary = rope.rotary_dim > 0                         ? rope.rotary_dim
+                          : rope.scaling == RopeScaling::proportional ? head
+                                                                      : head * rope.partial;
     rope.rotary_dim = static_cast<int>(rotary);
     const auto half = static_cast<std::size_t>(rope.rotary_dim / 2);
     if (!(rotary >= 2) || rotary > head || rope.rotary_dim % 2 != 0) {
@@ -166,10 +169,13 @@ class Assignment {
   }
 
   void finish_spec() {
-    if (spec_.attention_scale == 0)
+    if (spec_.attention_scale == 0 && spec_.layer_head_dims.empty())
       spec_.attention_scale = 1.0 / std::sqrt(static_cast<double>(std::max(spec_.head_dim, 1)));
-    set_rotary_dim(spec_.rope);
-    for (RopeSpec& rope : spec_.layer_ropes) set_rotary_dim(rope);
+    set_rotary_dim(spec_.rope, spec_.head_dim);
+    for (std::size_t layer = 0; layer < spec_.layer_ropes.size(); ++layer)
+      set_rotary_dim(spec_.layer_ropes[layer], spec_.layer_head_dims.empty()
+                                                   ? spec_.head_dim
+                                                   : spec_.layer_head_dims.at(layer));
     for (int* id : {&spec_.bos_id, &spec_.eos_id}) {
       if (*id < spec_.vocab_size) continue;
       config_.warnings.push_back(fmt::format("{} {} is outside the vocabulary of {}: not used",
@@ -260,7 +266,15 @@ class Assignment {
   }
 
   void fill_head() {
-    const int embed = find(Role::embed, kNoLayer), head = find(Role::unembed, kNoLayer);
+    const int embed = find(Role::embed, kNoLayer);
+    if (!spec_.has_head) {  // the architecture has none, whatever config.json
+                            // ties
+      spec_.tied = false;
+      if (embed >= 0) used_[static_cast<std::size_t>(embed)] = true;
+      fill(Role::embed, kNoLayer);
+      return;
+    }
+    const int head = find(Role::unembed, kNoLayer);
     const HeadChoice choice = choose_head(checkpoint_, embed, head, config_.tied.value_or(false));
     spec_.tied = choice.tied;
     spec_.has_head = choice.unembed >= 0;

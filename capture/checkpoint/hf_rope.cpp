@@ -50,6 +50,9 @@ void parse_scaling(const JsonKeys& keys, const std::string& kind, RopeSpec& rope
     rope.scaling = RopeScaling::linear;
   } else if (kind == "dynamic") {
     rope.scaling = RopeScaling::dynamic;
+  } else if (kind == "proportional") {
+    rope.scaling = RopeScaling::proportional;
+    return;
   } else if (kind == "llama3") {
     rope.scaling = RopeScaling::llama3;
     rope.low_freq_factor = keys.number("low_freq_factor").value_or(rope.low_freq_factor);

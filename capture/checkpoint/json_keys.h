@@ -21,6 +21,9 @@ class JsonKeys {
   bool is_null(const std::string& key) const {  // there, and null
     return value(key) == nullptr && object_.contains(key);
   }
+  bool says(const std::string& key, const nlohmann::json& what) const {
+    return value(key) != nullptr && *value(key) == what;
+  }
   std::optional<std::int64_t> whole(const std::string& key, std::int64_t lowest,
                                     std::int64_t highest) const;
   std::optional<double> number(const std::string& key) const;  // finite

@@ -150,7 +150,8 @@ bool is_expert_matrix(Role role) {
 
 // Heads of one width, as many in every block: what the shared q, k, v layouts assume.
 bool has_even_heads(const ArchSpec& spec) {
-  return spec.layer_kv_heads.empty() && spec.d_value() == spec.head_dim && spec.latent.kv_rank == 0;
+  return spec.layer_kv_heads.empty() && spec.layer_head_dims.empty() &&
+         spec.d_value() == spec.head_dim && spec.latent.kv_rank == 0;
 }
 
 }  // namespace
@@ -184,7 +185,7 @@ bool can_pack(Packing packing, Role role, const ArchSpec& spec) {
     case Packing::gate_up_rows:
       return is_one_of(role, {Role::gate, Role::up, Role::shared_gate, Role::shared_up});
     case Packing::query_gate_by_head:
-      return is_one_of(role, {Role::q, Role::attn_gate});
+      return is_one_of(role, {Role::q, Role::attn_gate}) && spec.layer_head_dims.empty();
     case Packing::key_value_by_head:
       return is_one_of(role, {Role::k, Role::v}) && spec.latent.kv_rank > 0;
     case Packing::delta_rows:

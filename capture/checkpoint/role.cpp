@@ -17,6 +17,9 @@ constexpr const char* kNames[] = {
     "ln_final",
     "ln_final_bias",
     "ln_final_pre",
+    "per_layer_embed",
+    "per_layer_proj",
+    "per_layer_norm",
     "rope_divisors",
     "ln1",
     "ln1_bias",
@@ -82,8 +85,17 @@ constexpr const char* kNames[] = {
     "shared_up",
     "shared_down",
     "shared_router",
+    "router_scale",
+    "expert_scale",
+    "ln2_experts",
+    "ln2_post_dense",
+    "ln2_post_experts",
     "ln2_post",
     "ln2_post_bias",
+    "per_layer_gate",
+    "per_layer_out",
+    "per_layer_post",
+    "layer_scale",
 };
 static_assert(std::size(kNames) == static_cast<std::size_t>(Role::last) + 1);
 
@@ -107,6 +119,11 @@ bool is_norm_gain(Role role) {
     case Role::ln1_post:
     case Role::ln2:
     case Role::ln2_post:
+    case Role::per_layer_norm:
+    case Role::per_layer_post:
+    case Role::ln2_experts:
+    case Role::ln2_post_dense:
+    case Role::ln2_post_experts:
       return true;
     default:
       return false;

@@ -16,7 +16,11 @@ enum class Role {
   embed_norm_bias,
   ln_final,
   ln_final_bias,
-  ln_final_pre,   // *_pre: the PreAffine gain in front of a norm
+  ln_final_pre,     // *_pre: the PreAffine gain in front of a norm
+  per_layer_embed,  // [V, L·P]: inputs of every layer, a row a token
+  per_layer_proj,   // [L·P, D], and the norm [P] of what it makes of the
+                    // embedding
+  per_layer_norm,
   rope_divisors,  // the last role without a layer
   ln1,
   ln1_bias,
@@ -82,9 +86,19 @@ enum class Role {
   shared_up,
   shared_down,
   shared_router,  // [1, D]: its share σ(w·n)
+  router_scale,   // [D]: the router reads rms(x) ⊙ this / √D
+  expert_scale,   // [E], a factor on each expert
+  ln2_experts,    // beside a dense MLP: the norm in front of the experts, and
+                  // those behind both
+  ln2_post_dense,
+  ln2_post_experts,
   ln2_post,
   ln2_post_bias,
-  last = ln2_post_bias,
+  per_layer_gate,  // [P, D], [D, P], norm [D]
+  per_layer_out,
+  per_layer_post,
+  layer_scale,  // [1]
+  last = layer_scale,
 };
 inline constexpr int kNoLayer = -1;
 

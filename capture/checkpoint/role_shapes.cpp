@@ -20,10 +20,13 @@ void add_norm(Roles& roles, const ArchSpec& spec, bool wanted, Role norm) {
 void add_mixer(Roles& roles, const ArchSpec& spec, int layer) {
   switch (spec.mixer(layer)) {
     case Mixer::attention:
-      add(roles, true, {Role::q, Role::k, Role::v, Role::o});
+      add(roles, true, {Role::q, Role::o});
+      add(roles, spec.has_own_keys(layer), {Role::k});
+      add(roles, spec.has_own_values(layer), {Role::v});
       add(roles, spec.qkv_bias, {Role::q_bias, Role::k_bias, Role::v_bias});
       add(roles, spec.o_bias, {Role::o_bias});
-      add(roles, spec.qk_norm != QkNorm::none, {Role::q_norm, Role::k_norm});
+      add(roles, spec.qk_norm != QkNorm::none, {Role::q_norm});
+      add(roles, spec.qk_norm != QkNorm::none && spec.has_own_keys(layer), {Role::k_norm});
       break;
     case Mixer::latent:
       add(roles, spec.latent.q_rank > 0, {Role::q_a, Role::q_a_norm});
@@ -45,14 +48,17 @@ void add_mixer(Roles& roles, const ArchSpec& spec, int layer) {
 }
 
 void add_mlp(Roles& roles, const ArchSpec& spec, int layer) {
-  if (!spec.has_experts(layer)) {
+  const MoeSpec& moe = spec.moe;
+  if (!spec.has_experts(layer) || moe.beside_dense) {
     add(roles, spec.mlp_gated, {Role::gate});
     add(roles, true, {Role::up, Role::down});
     add(roles, spec.mlp_bias && spec.mlp_gated, {Role::gate_bias});
     add(roles, spec.mlp_bias, {Role::up_bias, Role::down_bias});
-    return;
   }
-  const MoeSpec& moe = spec.moe;
+  if (!spec.has_experts(layer)) return;
+  add(roles, moe.beside_dense,
+      {Role::router_scale, Role::expert_scale, Role::ln2_experts, Role::ln2_post_dense,
+       Role::ln2_post_experts});
   add(roles, true, {Role::router, Role::expert_gate, Role::expert_up, Role::expert_down});
   add(roles, moe.router_bias, {Role::router_bias});
   add(roles, moe.choice_bias, {Role::choice_bias});
@@ -65,15 +71,20 @@ void add_mlp(Roles& roles, const ArchSpec& spec, int layer) {
 // Sizes in the config's words.
 struct Words {
   const ArchSpec& spec;
+  int head_dim, d_mlp;
   std::string model = fmt::format("hidden_size {}", spec.d_model);
-  std::string mlp = fmt::format("intermediate_size {}", spec.d_mlp);
-  std::string q = fmt::format("num_attention_heads {} x head_dim {}", spec.n_heads, spec.head_dim);
+  std::string mlp = fmt::format("intermediate_size {}", d_mlp);
+  std::string q = fmt::format("num_attention_heads {} x head_dim {}", spec.n_heads, head_dim);
   std::string kv(int n) const {
-    return fmt::format("num_key_value_heads {} x head_dim {}", n, spec.head_dim);
+    return fmt::format("num_key_value_heads {} x head_dim {}", n, head_dim);
   }
   std::string index() const {
     return fmt::format("index_n_heads {} x index_head_dim {}", spec.index.n_heads,
                        spec.index.head_dim);
+  }
+  std::string per_layer() const {
+    return fmt::format("{} layers of hidden_size_per_layer_input {}", spec.n_layers,
+                       spec.d_per_layer);
   }
   std::string experts() const {
     return fmt::format("experts {}, their width {}", spec.moe.n_experts, spec.moe.d_expert);
@@ -155,25 +166,36 @@ std::vector<Role> layer_roles(const ArchSpec& spec, int layer) {
   add_mlp(roles, spec, layer);
   add_norm(roles, spec, spec.has_ln2_post, Role::ln2_post);
   add(roles, spec.pre_affine, {Role::ln1_pre, Role::ln2_pre});
+  add(roles, spec.d_per_layer > 0,
+      {Role::per_layer_gate, Role::per_layer_out, Role::per_layer_post});
+  add(roles, spec.layer_scale, {Role::layer_scale});
   return roles;
 }
 
 std::vector<Role> outer_roles(const ArchSpec& spec) {
   Roles roles;
   add(roles, spec.learned_positions, {Role::pos_embed});
-  add_norm(roles, spec, true, Role::ln_final);
+  add(roles, spec.n_types > 0, {Role::type_embed});
+  add_norm(roles, spec, spec.embed_norm, Role::embed_norm);
+  add(roles, spec.d_per_layer > 0,
+      {Role::per_layer_embed, Role::per_layer_proj, Role::per_layer_norm});
+  add_norm(roles, spec, spec.has_final_norm, Role::ln_final);
   add(roles, spec.pre_affine, {Role::ln_final_pre});
   return roles;
 }
 
 ExpectedShape expected_shape(Role role, const ArchSpec& spec, int layer) {
-  const std::int64_t d_model = spec.d_model, d_mlp = spec.d_mlp, vocab = spec.vocab_size;
+  const bool in_block = is_layer_role(role);
+  const int d = in_block ? spec.head_dim_of(layer) : spec.head_dim;
+  const int d_v = in_block ? spec.d_value_of(layer) : spec.d_value();
+  const std::int64_t d_model = spec.d_model, vocab = spec.vocab_size, P = spec.d_per_layer,
+                     d_mlp = in_block ? spec.mlp_of(layer) : spec.d_mlp;
   const MoeSpec& moe = spec.moe;
   const std::int64_t E = moe.n_experts, I = moe.d_expert, H = spec.n_heads;
-  const std::int64_t q_width = spec.q_width(), z_width = spec.z_width();
-  const int G = role > Role::rope_divisors ? spec.kv_heads(layer) : spec.n_kv_heads;
+  const std::int64_t q_width = H * d, z_width = H * d_v;
+  const int G = in_block ? spec.kv_heads(layer) : spec.n_kv_heads;
   const bool is_latent = spec.latent.kv_rank > 0;
-  const Words words{spec};
+  const Words words{spec, d, static_cast<int>(d_mlp)};
   const std::string &model = words.model, &mlp = words.mlp, &q = words.q;
   switch (role) {
     case Role::embed:
@@ -183,16 +205,28 @@ ExpectedShape expected_shape(Role role, const ArchSpec& spec, int layer) {
       return {{spec.n_ctx + spec.position_offset, d_model},
               fmt::format("positions {}, {}", spec.n_ctx + spec.position_offset, model)};
     case Role::type_embed:
-      return {{2, d_model}, model};
+      return {{spec.n_types, d_model}, fmt::format("type_vocab_size {}, {}", spec.n_types, model)};
+    case Role::per_layer_embed:
+      return {{vocab, spec.n_layers * P}, words.per_layer()};
+    case Role::per_layer_proj:
+      return {{spec.n_layers * P, d_model}, words.per_layer() + ", " + model};
+    case Role::per_layer_norm:
+      return {{P}, words.per_layer()};
+    case Role::per_layer_gate:
+      return {{P, d_model}, words.per_layer() + ", " + model};
+    case Role::per_layer_out:
+      return {{d_model, P}, model + ", " + words.per_layer()};
+    case Role::layer_scale:
+      return {{1}, "a number a layer"};
     case Role::q:
       if (is_latent) return latent_shape(role, spec);
       return {{q_width, d_model}, q + ", " + model};
     case Role::k:
       if (is_latent) return latent_shape(role, spec);
-      return {{std::int64_t{G} * spec.head_dim, d_model}, words.kv(G) + ", " + model};
+      return {{std::int64_t{G} * d, d_model}, words.kv(G) + ", " + model};
     case Role::v:
       if (is_latent) return latent_shape(role, spec);
-      return {{std::int64_t{G} * spec.d_value(), d_model}, words.kv(G) + ", " + model};
+      return {{std::int64_t{G} * d_v, d_model}, words.kv(G) + ", " + model};
     case Role::o:
       if (spec.mixer(layer) == Mixer::delta)
         return {{d_model, spec.delta.n_value_heads * spec.delta.value_dim}, model};
@@ -200,15 +234,15 @@ ExpectedShape expected_shape(Role role, const ArchSpec& spec, int layer) {
     case Role::q_bias:
       return {{q_width}, q};
     case Role::k_bias:
-      return {{std::int64_t{G} * spec.head_dim}, words.kv(G)};
+      return {{std::int64_t{G} * d}, words.kv(G)};
     case Role::v_bias:
-      return {{std::int64_t{G} * spec.d_value()}, words.kv(G)};
+      return {{std::int64_t{G} * d_v}, words.kv(G)};
     case Role::q_norm:
       if (spec.qk_norm == QkNorm::whole) return {{q_width}, q};
-      return {{spec.head_dim}, fmt::format("head_dim {}", spec.head_dim)};
+      return {{d}, fmt::format("head_dim {}", d)};
     case Role::k_norm:
       if (spec.qk_norm == QkNorm::whole) return {{spec.kv_width()}, words.kv(G)};
-      return {{spec.head_dim}, fmt::format("head_dim {}", spec.head_dim)};
+      return {{d}, fmt::format("head_dim {}", d)};
     case Role::attn_gate:
       if (is_latent) return latent_shape(role, spec);
       return {{z_width, d_model}, q + ", " + model};
@@ -262,6 +296,7 @@ ExpectedShape expected_shape(Role role, const ArchSpec& spec, int layer) {
       return {{E, d_model}, words.experts() + ", " + model};
     case Role::router_bias:
     case Role::choice_bias:
+    case Role::expert_scale:
       return {{E}, words.experts()};
     case Role::expert_gate:
     case Role::expert_up:

@@ -25,10 +25,29 @@ std::string out_of_bounds(std::initializer_list<Bound> bounds) {
   return "";
 }
 
+std::string wrong_sources(const ArchSpec& spec) {
+  for (int layer = 0; layer < spec.n_layers && !spec.kv_source.empty(); ++layer) {
+    const int source = spec.kv_source[static_cast<std::size_t>(layer)];
+    if (source < 0 || source > layer || spec.source_of(source) != source ||
+        spec.head_dim_of(source) != spec.head_dim_of(layer) ||
+        spec.kv_heads(source) != spec.kv_heads(layer) || spec.mixer(source) != spec.mixer(layer))
+      return fmt::format(
+          "kv_source of layer {} is {}, expected itself or an "
+          "earlier layer with "
+          "keys of its own and the same heads",
+          layer, source);
+  }
+  return "";
+}
+
 std::string wrong_list(const ArchSpec& spec) {
-  const std::array<std::pair<const char*, std::size_t>, 6> lists = {
+  const std::array<std::pair<const char*, std::size_t>, 10> lists = {
       {{"window", spec.window.size()},
        {"layer_kv_heads", spec.layer_kv_heads.size()},
+       {"layer_head_dims", spec.layer_head_dims.size()},
+       {"layer_mlps", spec.layer_mlps.size()},
+       {"keys_as_values", spec.keys_as_values.size()},
+       {"kv_source", spec.kv_source.size()},
        {"mixers", spec.mixers.size()},
        {"sinks", spec.sinks.size()},
        {"layer_ropes", spec.layer_ropes.size()},
@@ -42,7 +61,11 @@ std::string wrong_list(const ArchSpec& spec) {
   for (const int heads : spec.layer_kv_heads)
     if (heads < 1 || spec.n_heads % heads != 0)
       return fmt::format("n_heads {} is not a multiple of layer_kv_heads {}", spec.n_heads, heads);
-  return "";
+  for (const int dim : spec.layer_head_dims)
+    if (dim < 1 || dim > kMostDims) return fmt::format("layer_head_dims holds {}", dim);
+  for (const int width : spec.layer_mlps)
+    if (width < 1 || width > kMostSize) return fmt::format("layer_mlps holds {}", width);
+  return wrong_sources(spec);
 }
 
 std::string wrong_experts(const ArchSpec& spec) {
@@ -123,6 +146,8 @@ std::string contradiction(const ArchSpec& spec) {
                                      {"vocab_size", spec.vocab_size, 1, kMostSize},
                                      {"n_ctx", spec.n_ctx, 1, kMostSize},
                                      {"position_offset", spec.position_offset, 0, kMostSize},
+                                     {"n_types", spec.n_types, 0, kMostSize},
+                                     {"d_per_layer", spec.d_per_layer, 0, kMostSize},
                                      {"norm_gate_rank", spec.norm_gate_rank, 0, kMostSize},
                                      {"index.n_heads", index.n_heads, 0, kMostHeads},
                                      {"index.head_dim", index.head_dim, 0, kMostDims},
@@ -136,6 +161,21 @@ std::string contradiction(const ArchSpec& spec) {
   if (wrong.empty() && is_latent) wrong = wrong_latent(spec);
   if (wrong.empty() && !is_latent && spec.latent.kv_rank != 0)
     wrong = "latent.kv_rank is given, and no layer of mixers is latent";
+  if (wrong.empty() && spec.post_norm &&
+      (!spec.has_ln1_post || !spec.has_ln2_post || spec.parallel))
+    wrong =
+        "post_norm needs has_ln1_post and has_ln2_post, and blocks that "
+        "are not parallel";
+  if (wrong.empty() && spec.bidirectional && (is_latent || has(spec, Mixer::delta)))
+    wrong = "bidirectional needs plain attention in every layer";
+  if (wrong.empty() && (!spec.kv_source.empty() || !spec.keys_as_values.empty()) &&
+      (is_latent || spec.qkv_bias || spec.attn_gate || spec.qk_norm == QkNorm::whole))
+    wrong =
+        "kv_source and keys_as_values need plain attention without biases "
+        "and gates";
+  if (wrong.empty() && !spec.layer_head_dims.empty() &&
+      (is_latent || spec.qk_norm == QkNorm::whole))
+    wrong = "layer_head_dims needs plain attention with norms per head or none";
   if (wrong.empty() && index.n_heads > 0 && (!is_latent || index.head_dim < 1 || index.top_k < 1))
     wrong = "index needs latent layers, a head_dim and a top_k";
   if (wrong.empty() && !(spec.norm_eps >= 0)) wrong = fmt::format("norm_eps is {}", spec.norm_eps);

@@ -16,8 +16,8 @@ namespace sinkscope {
 
 inline constexpr std::array<std::string_view, 2> kNormKinds = {"rms", "layer_norm"};
 inline constexpr std::array<std::string_view, 3> kQkNorms = {"none", "per_head", "whole"};
-inline constexpr std::array<std::string_view, 6> kRopeScalings = {"none",   "linear", "dynamic",
-                                                                  "llama3", "yarn",   "longrope"};
+inline constexpr std::array<std::string_view, 7> kRopeScalings = {
+    "none", "linear", "dynamic", "llama3", "yarn", "longrope", "proportional"};
 inline constexpr std::array<std::string_view, 4> kActivations = {"silu", "gelu", "gelu_tanh",
                                                                  "relu"};
 inline constexpr std::array<std::string_view, 3> kMixers = {"attention", "latent", "delta"};
@@ -63,6 +63,7 @@ void visit_moe(S& moe, V& visit) {
   visit.field("sharpness", moe.sharpness);
   visit.field("d_shared", moe.d_shared);
   visit.field("shared_router", moe.shared_router);
+  visit.field("beside_dense", moe.beside_dense);
 }
 
 template <class S, class V>
@@ -102,8 +103,10 @@ void visit_spec(S& spec, V& visit) {
   visit.field("head_dim", spec.head_dim);
   visit.field("value_dim", spec.value_dim);
   visit.field("layer_kv_heads", spec.layer_kv_heads);
+  visit.field("layer_head_dims", spec.layer_head_dims);
   visit.field("d_model", spec.d_model);
   visit.field("d_mlp", spec.d_mlp);
+  visit.field("layer_mlps", spec.layer_mlps);
   visit.field("vocab_size", spec.vocab_size);
   visit.field("n_ctx", spec.n_ctx);
   visit.choice("norm_kind", spec.norm_kind, kNormKinds);
@@ -114,6 +117,9 @@ void visit_spec(S& spec, V& visit) {
   visit.field("has_ln2", spec.has_ln2);
   visit.field("has_ln1_post", spec.has_ln1_post);
   visit.field("has_ln2_post", spec.has_ln2_post);
+  visit.field("post_norm", spec.post_norm);
+  visit.field("has_final_norm", spec.has_final_norm);
+  visit.field("embed_norm", spec.embed_norm);
   visit.choice("qk_norm", spec.qk_norm, kQkNorms);
   visit.field("pre_affine", spec.pre_affine);
   visit.field("norm_gate_rank", spec.norm_gate_rank);
@@ -124,9 +130,16 @@ void visit_spec(S& spec, V& visit) {
   visit.field("logit_cap", spec.logit_cap);
   visit.field("learned_positions", spec.learned_positions);
   visit.field("position_offset", spec.position_offset);
+  visit.field("n_types", spec.n_types);
+  visit.field("d_per_layer", spec.d_per_layer);
+  visit.field("layer_scale", spec.layer_scale);
   visit.choices("mixers", spec.mixers, kMixers);
+  visit.field("bidirectional", spec.bidirectional);
   visit.field("qkv_bias", spec.qkv_bias);
   visit.field("o_bias", spec.o_bias);
+  visit.field("value_norm", spec.value_norm);
+  visit.field("keys_as_values", spec.keys_as_values);
+  visit.field("kv_source", spec.kv_source);
   visit.field("attn_gate", spec.attn_gate);
   visit.field("attention_scale", spec.attention_scale);
   visit.field("score_cap", spec.score_cap);

@@ -40,7 +40,7 @@ bool names_norm(const NameList& names, Role role, int layer) {
 }
 
 bool has_norm(const ArchSpec& spec, Role role) {
-  return role == Role::ln1 ? spec.has_ln1 : role == Role::ln2 ? spec.has_ln2 : true;
+  return role == Role::ln1 ? spec.has_ln1 : role == Role::ln2 ? spec.has_ln2 : spec.has_final_norm;
 }
 
 void check_sites(const char* edit, const NameList& names, const ArchSpec& spec) {
@@ -63,7 +63,7 @@ void check_norms(const char* edit, const NameList& names, const ArchSpec& spec) 
   const std::string block_norms =
       std::string(spec.has_ln1 ? "ln1, " : "") + (spec.has_ln2 ? "ln2, " : "");
   for (const std::string& name : names) {
-    bool exists = names_norm({name}, Role::ln_final, kNoLayer);
+    bool exists = spec.has_final_norm && names_norm({name}, Role::ln_final, kNoLayer);
     for (int layer = 0; layer < n_layers && !exists; ++layer)
       exists = (spec.has_ln1 && names_norm({name}, Role::ln1, layer)) ||
                (spec.has_ln2 && names_norm({name}, Role::ln2, layer));

@@ -227,7 +227,7 @@ void WhatIfParts::add_attention() {
 }
 
 void WhatIfParts::add_gate(std::size_t i, const AttentionGate& edit) {
-  const std::int64_t H = spec.n_heads, d = spec.d_value();
+  const std::int64_t H = spec.n_heads;
   std::optional<EditWeights> file;
   if (!edit.weights.empty()) file.emplace(edit.weights, device);
   for (int layer : edit.layers.within(spec.n_layers, "layers")) {
@@ -236,6 +236,7 @@ void WhatIfParts::add_gate(std::size_t i, const AttentionGate& edit) {
       continue;
     }
     const std::string name = fmt::format("blocks.{}.attn.gate", layer);
+    const std::int64_t d = spec.d_value_of(layer);
     at::Tensor gate = file->read(name, {-1, spec.d_model});
     if (gate.size(0) != H && gate.size(0) != H * d)
       refuse(fmt::format("{}: {}: expected {} rows (one a head) or {} (one an element), found {}",

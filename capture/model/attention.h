@@ -37,10 +37,14 @@ class MapSink {
   virtual void end_tile(int key_end, int window) = 0;
 };
 
-// One causal attention: q [T, H, d], k [T, G, d] and v [T, G, d_v], float32 on the CPU or any type
-// on a device, last dimension contiguous. scores = q·k·scale, capped: c·tanh(s/c); key j visible to
-// i iff i − window < j ≤ i (window 0: all j ≤ i); query head h uses kv head h / (H/G). With a sink
-// logit b, p_ij = e^s_ij / (e^b + Σ_k e^s_ik), and the null route takes e^b / (…).
+// AttentionCall::window of an encoder: a query sees every key, later ones too.
+inline constexpr int kAllKeys = -1;
+
+// One attention, causal but for kAllKeys: q [T, H, d], k [T, G, d] and v [T, G, d_v], float32 on
+// the CPU or any type on a device, last dimension contiguous. scores = q·k·scale, capped:
+// c·tanh(s/c); key j visible to i iff i − window < j ≤ i (window 0: all j ≤ i; kAllKeys: all, which
+// only the reference body knows); query head h uses kv head h / (H/G). With a sink logit b,
+// p_ij = e^s_ij / (e^b + Σ_k e^s_ik), and the null route takes e^b / (…).
 struct AttentionCall {
   at::Tensor q, k, v;
   double scale = 1;

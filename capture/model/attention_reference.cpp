@@ -29,6 +29,7 @@ at::Tensor visible_mask(const Tile& t, int window, const at::Device& device) {
   const auto options = at::TensorOptions().dtype(at::kLong).device(device);
   const at::Tensor i = at::arange(t.row, t.row + t.n_rows, options).unsqueeze(1);
   const at::Tensor j = at::arange(t.key_begin, t.key_end, options).unsqueeze(0);
+  if (window == kAllKeys) return at::ones({t.n_rows, t.key_end - t.key_begin}, i.options()).gt(0);
   at::Tensor seen = j.le(i);
   if (window > 0) seen = seen.logical_and(j.gt(i - window));
   return seen;
@@ -67,7 +68,7 @@ void row_statistics(const at::Tensor& scores, const at::Tensor& p, const at::Ten
   const auto options = at::TensorOptions().dtype(at::kDouble).device(p.device());
   const at::Tensor i = at::arange(t.row, t.row + t.n_rows, options).unsqueeze(1);
   const at::Tensor j = at::arange(t.key_begin, t.key_end, options).unsqueeze(0);
-  copy_rows(pd.mul(i - j).sum(-1), t, T, stats.distance);
+  copy_rows(pd.mul((i - j).abs()).sum(-1), t, T, stats.distance);
   copy_rows(pd.mul(j.lt(4)).sum(-1), t, T, stats.first4);
   copy_rows(pd.mul(j.gt(i - 8).logical_and(j.le(i))).sum(-1), t, T, stats.last8);
   copy_rows(p.matmul(value_norm.unsqueeze(-1)).squeeze(-1), t, T, stats.out_norm_sum);
@@ -177,7 +178,7 @@ at::Tensor attend_reference(const AttentionCall& call, const TileGeometry& tile,
                    row,
                    n_rows,
                    call.window > 0 ? std::max(0, row - call.window + 1) : 0,
-                   row + n_rows};
+                   call.window == kAllKeys ? T : row + n_rows};
       const auto heads = [&](const at::Tensor& x) { return x.narrow(0, head, n_heads); };
       const auto keys = [&](const at::Tensor& x) {
         return heads(x).narrow(1, t.key_begin, t.key_end - t.key_begin);

@@ -85,7 +85,7 @@ at::Tensor channel_delta_rule(const at::Tensor& q, const at::Tensor& k, const at
 }
 
 at::Tensor delta_net(const BlockPass& pass, const at::Tensor& n1) {
-  const auto& [spec, w, layer, rotary, listener, edits] = pass;
+  const auto& [spec, w, layer, rotary, listener, edits, state] = pass;
   const DeltaSpec& delta = spec.delta;
   const std::int64_t Nk = delta.n_key_heads, Nv = delta.n_value_heads, dk = delta.key_dim,
                      dv = delta.value_dim, repeat = Nv / Nk;

@@ -3,6 +3,8 @@
 
 #include <ATen/Parallel.h>
 
+#include <cmath>
+
 #include "capture/model/blocks.h"
 #include "capture/model/linear.h"
 #include "capture/model/row_math.h"
@@ -40,17 +42,40 @@ at::Tensor normed(const BlockPass& pass, Role role, const Norm& norm, const at::
   return out.y;
 }
 
-// What a half adds to the stream: normed and scaled where the model does so.
-at::Tensor added(const BlockPass& pass, Site site, const Norm& norm, Site norm_site,
+// The stream with what a half adds to it: normed and scaled where the model
+// does so.
+at::Tensor added(const BlockPass& pass, Role half, const at::Tensor& stream,
                  const at::Tensor& out) {
+  const auto& [spec, w, layer, rotary, listener, edits, state] = pass;
+  const bool is_first = half == Role::ln1;
+  const Norm& norm = is_first ? w.ln1_post : w.ln2_post;
+  const Site site = is_first ? Site::attn_out : Site::mlp_out;
+  const Site norm_site = is_first ? Site::ln1_post_out : Site::ln2_post_out;
   at::Tensor sum = out;
-  if (norm.exists()) {
+  if (norm.exists() && !spec.post_norm) {
     sum = apply_norm(norm, sum).y;
-    pass.listener.on_tap(norm_site, pass.layer, sum);
+    listener.on_tap(norm_site, layer, sum);
   }
-  if (pass.spec.residual_scale != 1) sum = sum * pass.spec.residual_scale;
-  pass.listener.on_tap(site, pass.layer, sum);
+  if (spec.residual_scale != 1) sum = sum * spec.residual_scale;
+  listener.on_tap(site, layer, sum);
+  sum = stream + sum;
+  if (!spec.post_norm) return sum;
+  listener.on_tap(is_first ? Site::resid_mid_sum : Site::resid_post_sum, layer, sum);
+  sum = apply_norm(norm, sum).y;
+  listener.on_tap(norm_site, layer, sum);
   return sum;
+}
+
+// What a layer makes of its own input, added behind the MLP.
+at::Tensor with_layer_input(const BlockPass& pass, const at::Tensor& x) {
+  const auto& [spec, w, layer, rotary, listener, edits, state] = pass;
+  if (!w.per_layer_gate.defined()) return x;
+  const at::Tensor own = state.layer_inputs.select(2, layer);
+  const at::Tensor gated =
+      activate(spec.activation, linear_layer(x, w.per_layer_gate)).to(own.scalar_type()) * own;
+  const at::Tensor add = apply_norm(w.per_layer_post, linear_layer(gated, w.per_layer_out)).y;
+  listener.on_tap(Site::per_layer_add, layer, add);
+  return x + add;
 }
 
 }  // namespace
@@ -105,7 +130,7 @@ at::Tensor heads_of(const at::Tensor& x, std::int64_t first, std::int64_t heads,
 
 at::Tensor attend(const BlockPass& pass, const at::Tensor& n1, at::Tensor rot_q,
                   const at::Tensor& rot_k, const at::Tensor& v, const at::Tensor& selected) {
-  const auto& [spec, w, layer, rotary, listener, edits] = pass;
+  const auto& [spec, w, layer, rotary, listener, edits, state] = pass;
   if (spec.query_growth != 0) {
     const at::Tensor t = at::arange(rot_q.size(1), rot_q.options().dtype(at::kFloat));
     const at::Tensor growth =
@@ -118,8 +143,8 @@ at::Tensor attend(const BlockPass& pass, const at::Tensor& n1, at::Tensor rot_q,
       rot_q[0],
       rot_k[0],
       v[0],
-      spec.attention_scale,
-      spec.window[static_cast<std::size_t>(layer)],
+      spec.scale_of(layer),
+      spec.bidirectional ? kAllKeys : spec.window[static_cast<std::size_t>(layer)],
       edits.on_attention(layer),
       spec.score_cap,
       w.sink.defined() ? w.sink.unsqueeze(1).expand({-1, rot_q.size(1)}) : at::Tensor(),
@@ -144,13 +169,14 @@ at::Tensor attention_output(const BlockPass& pass, const at::Tensor& given,
 namespace {
 
 at::Tensor dense_mlp(const BlockPass& pass, const at::Tensor& n2) {
-  const auto& [spec, w, layer, rotary, listener, edits] = pass;
+  const auto& [spec, w, layer, rotary, listener, edits, state] = pass;
   const at::Tensor gate_up = linear_layer(n2, w.gate_up, w.gate_up_bias);
-  const at::Tensor gate = gate_up.narrow(-1, 0, spec.d_mlp);
+  const std::int64_t width = spec.mlp_of(layer);
+  const at::Tensor gate = gate_up.narrow(-1, 0, width);
   listener.on_tap(Site::mlp_pre, layer, gate);
   at::Tensor up;
   if (spec.mlp_gated) {
-    up = gate_up.narrow(-1, spec.d_mlp, spec.d_mlp);
+    up = gate_up.narrow(-1, width, width);
     listener.on_tap(Site::mlp_pre_linear, layer, up);
   }
   const at::Tensor hidden = edits.on_gate(layer, gate, up, spec.activation);
@@ -158,29 +184,63 @@ at::Tensor dense_mlp(const BlockPass& pass, const at::Tensor& n2) {
   return linear_layer(hidden, w.down, w.down_bias);
 }
 
-at::Tensor softmax_attention(const BlockPass& pass, const at::Tensor& n1) {
-  const auto& [spec, w, layer, rotary, listener, edits] = pass;
-  const std::int64_t H = spec.n_heads, G = spec.kv_heads(layer), d = spec.head_dim,
-                     d_v = spec.d_value();
-  const at::Tensor qkv = linear_layer(n1, w.qkv, w.qkv_bias);
-  at::Tensor q = heads_of(qkv, 0, H, d), k = heads_of(qkv, H * d, G, d);
-  at::Tensor v = heads_of(qkv, (H + G) * d, G, d_v);
-  if (w.q_norm.exists()) {
-    const bool whole = spec.qk_norm == QkNorm::whole;
-    q = apply_norm(w.q_norm, whole ? q.flatten(2) : q).y;
-    k = apply_norm(w.k_norm, whole ? k.flatten(2) : k).y;
-    listener.on_tap(Site::q_norm, layer, q);
-    listener.on_tap(Site::k_norm, layer, k);
-    if (whole) {
-      q = q.unflatten(-1, {H, d});
-      k = k.unflatten(-1, {G, d});
-    }
+// x / rms(x) over the last dimension.
+at::Tensor unit_rms(const at::Tensor& x, double eps) {
+  const at::Tensor h = x.to(at::kFloat);
+  return (h * (h.square().mean(-1, /*keepdim=*/true) + eps).rsqrt()).to(x.scalar_type());
+}
+
+bool serves_later_layers(const ArchSpec& spec, int layer) {
+  for (int later = layer + 1; later < spec.n_layers && !spec.kv_source.empty(); ++later)
+    if (spec.source_of(later) == layer) return true;
+  return false;
+}
+
+// Queries and keys through their norms, tapped.
+void norm_heads(const BlockPass& pass, at::Tensor& q, at::Tensor& k) {
+  const auto& [spec, w, layer, rotary, listener, edits, state] = pass;
+  const bool whole = spec.qk_norm == QkNorm::whole;
+  const auto normed = [&](const Norm& norm, Site site, at::Tensor& x) {
+    if (!norm.exists() || !x.defined()) return;
+    const std::int64_t heads = x.size(2), d = x.size(3);
+    const at::Tensor y = apply_norm(norm, whole ? x.flatten(2) : x).y;
+    listener.on_tap(site, layer, y);
+    x = whole ? y.unflatten(-1, {heads, d}) : y;
+  };
+  normed(w.q_norm, Site::q_norm, q);
+  normed(w.k_norm, Site::k_norm, k);
+}
+
+// Rotated keys, and values, of a layer that has its own.
+std::pair<at::Tensor, at::Tensor> own_keys_values(const BlockPass& pass, const at::Tensor& k,
+                                                  at::Tensor v) {
+  const auto& [spec, w, layer, rotary, listener, edits, state] = pass;
+  if (spec.value_norm) {
+    v = unit_rms(v, spec.norm_eps);
+    listener.on_tap(Site::v_norm, layer, v);
   }
   if (spec.value_scale != 1) v = v * spec.value_scale;
-  listener.on_tap(Site::q, layer, q);
   listener.on_tap(Site::k, layer, k);
-  listener.on_tap(Site::v, layer, v);
-  const at::Tensor z = attend(pass, n1, rotate(q, rotary), rotate(k, rotary), v);
+  std::pair<at::Tensor, at::Tensor> both{rotate(k, rotary), v};
+  if (serves_later_layers(spec, layer)) state.keys_values[layer] = both;
+  return both;
+}
+
+at::Tensor softmax_attention(const BlockPass& pass, const at::Tensor& n1) {
+  const auto& [spec, w, layer, rotary, listener, edits, state] = pass;
+  const bool own_keys = spec.has_own_keys(layer), own_values = spec.has_own_values(layer);
+  const std::int64_t H = spec.n_heads, G = spec.kv_heads(layer), d = spec.head_dim_of(layer),
+                     d_v = spec.d_value_of(layer);
+  const at::Tensor qkv = linear_layer(n1, w.qkv, w.qkv_bias);
+  at::Tensor q = heads_of(qkv, 0, H, d), k, v;
+  if (own_keys) v = k = heads_of(qkv, H * d, G, d);  // the values too, where there are none
+  if (own_values) v = heads_of(qkv, (H + G) * d, G, d_v);
+  norm_heads(pass, q, k);
+  listener.on_tap(Site::q, layer, q);
+  const auto [rot_k, values] =
+      own_keys ? own_keys_values(pass, k, v) : state.keys_values.at(spec.source_of(layer));
+  listener.on_tap(Site::v, layer, values);
+  const at::Tensor z = attend(pass, n1, rotate(q, rotary), rot_k, values);
   if (!z.defined()) return {};
   const at::Tensor gate =
       spec.attn_gate ? qkv.narrow(-1, (H + G) * d + G * d_v, H * d_v) : at::Tensor();
@@ -205,13 +265,35 @@ at::Tensor attention_half(const BlockPass& pass, const at::Tensor& x) {
   const at::Tensor n1 = normed(pass, Role::ln1, pass.w.ln1, pass.w.ln1_pre, x);
   const at::Tensor out = mix_tokens(pass, n1);
   if (!out.defined()) return {};
-  return x + added(pass, Site::attn_out, pass.w.ln1_post, Site::ln1_post_out, out);
+  return added(pass, Role::ln1, x, out);
 }
+
+namespace {
+
+// Experts beside the dense MLP, each behind a norm of its own; the router reads
+// the stream.
+at::Tensor both_mlps(const BlockPass& pass, const at::Tensor& n2, const at::Tensor& seen) {
+  const auto& [spec, w, layer, rotary, listener, edits, state] = pass;
+  const at::Tensor dense = apply_norm(w.ln2_post_dense, dense_mlp(pass, n2)).y;
+  const at::Tensor routed = unit_rms(seen, spec.norm_eps).to(at::kFloat) * w.router_scale /
+                            std::sqrt(static_cast<double>(spec.d_model));
+  const at::Tensor n = apply_norm(w.ln2_experts, seen).y;
+  return dense +
+         apply_norm(w.ln2_post_experts, moe_block(pass, n, routed.to(seen.scalar_type()))).y;
+}
+
+at::Tensor feed_forward(const BlockPass& pass, const at::Tensor& n2, const at::Tensor& seen) {
+  if (!pass.w.experts) return dense_mlp(pass, n2);
+  return pass.spec.moe.beside_dense ? both_mlps(pass, n2, seen) : moe_block(pass, n2, n2);
+}
+
+}  // namespace
 
 at::Tensor mlp_half(const BlockPass& pass, const at::Tensor& mid, const at::Tensor& seen) {
   const at::Tensor n2 = normed(pass, Role::ln2, pass.w.ln2, pass.w.ln2_pre, seen);
-  const at::Tensor out = pass.w.experts ? moe_block(pass, n2) : dense_mlp(pass, n2);
-  return mid + added(pass, Site::mlp_out, pass.w.ln2_post, Site::ln2_post_out, out);
+  at::Tensor x = added(pass, Role::ln2, mid, feed_forward(pass, n2, seen));
+  x = with_layer_input(pass, x);
+  return pass.w.layer_scale.defined() ? (x * pass.w.layer_scale).to(x.scalar_type()) : x;
 }
 
 }  // namespace sinkscope

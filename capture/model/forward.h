@@ -3,7 +3,9 @@
 
 #include <ATen/ATen.h>
 
+#include <map>
 #include <stop_token>
+#include <utility>
 
 #include "capture/checkpoint/arch_spec.h"
 #include "capture/model/attention.h"
@@ -37,6 +39,14 @@ struct RotaryTable {
 };
 RotaryTable rotary_table(const RopeFrequencies& frequencies, int seq_len, at::Device device);
 
+// What a prompt carries from block to block beside its residual state.
+struct LaneState {
+  // Rotated keys and values [1, T, G, d] of layers whose heads later layers
+  // use.
+  std::map<int, std::pair<at::Tensor, at::Tensor>> keys_values;
+  at::Tensor layer_inputs;  // [1, T, L, P]: a small input of its own for every layer
+};
+
 // Everything that a block of one prompt is run with.
 struct BlockPass {
   const ArchSpec& spec;
@@ -45,6 +55,7 @@ struct BlockPass {
   const RotaryTable& rotary;
   TapListener& listener;
   Interventions& edits;
+  LaneState& state;
 };
 
 // Rotate-half over the leading dims of the table: (a, b) = (x_i, x_{i + n/2}) -> (a c − b s,
@@ -54,9 +65,10 @@ at::Tensor rotate(const at::Tensor& x, const RotaryTable& rotary);
 // One block, x [B, T, D] -> [B, T, D]; norms, biases, gates and multipliers where the spec has
 // them:
 //   n = N₁(x);  x += N₁'(Wo · Attn(RoPE(N_q(Wq n)), RoPE(N_k(Wk n)), Wv n));  x += N₂'(MLP(N₂(x)))
-// in two halves, each from one residual state to the next, before that is edited or tapped. The
-// second half reads `seen`: the state after the first half, or the block's input where the two
-// halves are parallel. Out of place, no decision about gradients. Undefined = canceled.
+// (post-norm: x ← N₁'(x + …), x ← N₂'(x + …); then what the layer adds of its own input), in two
+// halves, each from one residual state to the next, before that is edited or tapped. The second
+// half reads `seen`: the state after the first half, or the block's input where the two halves are
+// parallel. Out of place, no decision about gradients. Undefined = canceled.
 at::Tensor attention_half(const BlockPass& pass, const at::Tensor& x);
 at::Tensor mlp_half(const BlockPass& pass, const at::Tensor& mid, const at::Tensor& seen);
 

@@ -13,7 +13,7 @@ at::Tensor out_of_pairs(const at::Tensor& x) {
 }  // namespace
 
 at::Tensor latent_attention(const BlockPass& pass, const at::Tensor& n1) {
-  const auto& [spec, w, layer, rotary, listener, edits] = pass;
+  const auto& [spec, w, layer, rotary, listener, edits, state] = pass;
   const LatentSpec& latent = spec.latent;
   const std::int64_t H = spec.n_heads, plain = latent.nope_dim, turned = latent.rope_dim,
                      d_v = spec.d_value();

@@ -98,11 +98,12 @@ Routing route(const MoeSpec& moe, const at::Tensor& logits, const at::Tensor& ch
   return {z, at::zeros_like(z).scatter_(-1, chosen, weights * moe.scale)};
 }
 
-at::Tensor moe_block(const BlockPass& pass, const at::Tensor& n) {
+at::Tensor moe_block(const BlockPass& pass, const at::Tensor& n, const at::Tensor& routed) {
   const auto& w = pass.w;
   const at::Tensor x = n[0];  // [T, D]
-  const Routing routing =
-      route(pass.spec.moe, linear_layer(x, w.router, w.router_bias), w.choice_bias);
+  Routing routing =
+      route(pass.spec.moe, linear_layer(routed[0], w.router, w.router_bias), w.choice_bias);
+  if (w.expert_scale.defined()) routing.weights = routing.weights * w.expert_scale;
   pass.listener.on_tap(Site::mlp_router_logits, pass.layer, routing.logits.unsqueeze(0));
   pass.listener.on_tap(Site::mlp_router, pass.layer, routing.weights.unsqueeze(0));
   at::Tensor out = at::zeros_like(x, at::kFloat);

@@ -44,8 +44,8 @@ struct Routing {
 };
 Routing route(const MoeSpec& moe, const at::Tensor& logits, const at::Tensor& choice_bias);
 
-// Σ_e weight_e · expert_e(n) + the shared expert; n [1, T, D]. Taps the router and the gate of the
-// shared expert.
-at::Tensor moe_block(const BlockPass& pass, const at::Tensor& n);
+// Σ_e weight_e · expert_e(n) + the shared expert; n [1, T, D], the router reads `routed` [1, T, D].
+// Taps the router and the gate of the shared expert.
+at::Tensor moe_block(const BlockPass& pass, const at::Tensor& n, const at::Tensor& routed);
 
 }  // namespace sinkscope

@@ -87,6 +87,8 @@ RopeFrequencies rope_frequencies(const RopeSpec& rope, int n_ctx, int seq_len,
   for (int i = 0; i < half; ++i) {
     double f = std::pow(theta, -2.0 * i / rope.rotary_dim);
     if (rope.scaling == RopeScaling::linear) f /= rope.factor;
+    if (rope.scaling == RopeScaling::proportional && i >= static_cast<int>(half * rope.partial))
+      f = 0;
     if (rope.scaling == RopeScaling::llama3) f = llama3(resolved, f);
     if (rope.scaling == RopeScaling::yarn) f = yarn(resolved, f, i);
     if (rope.scaling == RopeScaling::longrope)

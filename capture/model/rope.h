@@ -14,9 +14,9 @@ struct RopeFrequencies {
   float attention_scaling = 1;
 };
 
-// f_i = base^(−2i/n) and its scalings (linear, dynamic NTK, llama3, yarn, longrope) as
-// transformers defines them. `seq_len` matters for dynamic and longrope. `divisors` [n/2] or empty:
-// GGUF's rope_freqs. Throws Error{corrupt} when the divisors' length does not fit.
+// f_i = base^(−2i/n) and its scalings (linear, dynamic NTK, llama3, yarn, longrope, proportional)
+// as transformers defines them. `seq_len` matters for dynamic and longrope. `divisors` [n/2] or
+// empty: GGUF's rope_freqs. Throws Error{corrupt} when the divisors' length does not fit.
 RopeFrequencies rope_frequencies(const RopeSpec& rope, int n_ctx, int seq_len,
                                  const std::vector<float>& divisors = {});
 

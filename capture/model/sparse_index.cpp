@@ -30,7 +30,7 @@ at::Tensor best_keys(const at::Tensor& q, const at::Tensor& k, const at::Tensor&
 }
 
 at::Tensor indexed_keys(const BlockPass& pass, const at::Tensor& n1, const at::Tensor& latent) {
-  const auto& [spec, w, layer, rotary, listener, edits] = pass;
+  const auto& [spec, w, layer, rotary, listener, edits, state] = pass;
   const IndexSpec& index = spec.index;
   if (index.top_k == 0 || n1.size(1) <= index.top_k) return {};
   const at::Tensor q = rotate(

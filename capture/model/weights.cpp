@@ -5,8 +5,10 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <numeric>
 
+#include "capture/model/linear.h"
 #include "capture/record/background.h"
 
 namespace sinkscope {
@@ -24,7 +26,11 @@ class LayerReader {
   LayerReader(const ModelFiles& model, int layer, at::Device device, at::ScalarType dtype)
       : model_(model), layer_(layer), device_(device), dtype_(dtype) {}
 
-  at::Tensor matrix(std::initializer_list<Role> roles) {
+  // The rows of those roles that the layer has.
+  at::Tensor matrix(std::initializer_list<Role> wanted) {
+    std::vector<Role> roles;
+    for (const Role role : wanted)
+      if (has(role)) roles.push_back(role);
     std::int64_t rows = 0, cols = 0;
     for (Role role : roles) {
       rows += model_.rows(role, layer_);
@@ -40,11 +46,9 @@ class LayerReader {
   at::Tensor vector(std::initializer_list<std::pair<Role, Role>> bias_and_matrix) {
     std::int64_t n = 0;
     bool any = false;
-    for (const auto& [bias, matrix] : bias_and_matrix) {
-      n += model_.rows(matrix, layer_);
-      any = any || model_.has(bias, layer_);
-    }
+    for (const auto& [bias, matrix] : bias_and_matrix) any = any || model_.has(bias, layer_);
     if (!any) return {};
+    for (const auto& [bias, matrix] : bias_and_matrix) n += model_.rows(matrix, layer_);
     at::Tensor host = at::zeros({n}, at::kFloat);
     float* into = host.data_ptr<float>();
     for (const auto& [bias, matrix] : bias_and_matrix) {
@@ -82,8 +86,7 @@ class LayerReader {
 void read_attention(LayerReader& from, LayerWeights& w) {
   w.q_norm = from.norm(Role::q_norm);
   w.k_norm = from.norm(Role::k_norm);
-  w.qkv = from.has(Role::attn_gate) ? from.matrix({Role::q, Role::k, Role::v, Role::attn_gate})
-                                    : from.matrix({Role::q, Role::k, Role::v});
+  w.qkv = from.matrix({Role::q, Role::k, Role::v, Role::attn_gate});
   w.qkv_bias =
       from.vector({{Role::q_bias, Role::q}, {Role::k_bias, Role::k}, {Role::v_bias, Role::v}});
 }
@@ -91,8 +94,7 @@ void read_attention(LayerReader& from, LayerWeights& w) {
 void read_latents(LayerReader& from, LayerWeights& w) {
   if (from.has(Role::q_a)) w.q_a = from.matrix({Role::q_a});
   w.q_a_norm = from.norm(Role::q_a_norm);
-  w.qkv =
-      from.has(Role::attn_gate) ? from.matrix({Role::q, Role::attn_gate}) : from.matrix({Role::q});
+  w.qkv = from.matrix({Role::q, Role::attn_gate});
   w.kv_a = from.matrix({Role::kv_a});
   w.kv_a_norm = from.norm(Role::kv_a_norm);
   w.kv_b = from.matrix({Role::k, Role::v});
@@ -150,6 +152,11 @@ void read_mixture(LayerReader& from, LayerWeights& w) {
     w.shared.down = from.matrix({Role::shared_down});
   }
   if (from.has(Role::shared_router)) w.shared_router = from.matrix({Role::shared_router});
+  w.router_scale = from.plain(Role::router_scale);
+  w.expert_scale = from.plain(Role::expert_scale);
+  w.ln2_experts = from.norm(Role::ln2_experts);
+  w.ln2_post_dense = from.norm(Role::ln2_post_dense);
+  w.ln2_post_experts = from.norm(Role::ln2_post_experts);
 }
 
 }  // namespace
@@ -206,9 +213,14 @@ std::shared_ptr<const LayerWeights> WeightStore::read(int layer) {
   if (spec.has_experts(layer)) {
     read_mixture(from, *w);
     w->experts = std::make_shared<ExpertSource>(model_, layer, device_, dtype_);
-  } else {
-    read_mlp(from, spec.mlp_gated, *w);
   }
+  if (from.has(Role::down)) read_mlp(from, spec.mlp_gated, *w);
+  if (from.has(Role::per_layer_gate)) {
+    w->per_layer_gate = from.matrix({Role::per_layer_gate});
+    w->per_layer_out = from.matrix({Role::per_layer_out});
+    w->per_layer_post = from.norm(Role::per_layer_post);
+  }
+  w->layer_scale = from.plain(Role::layer_scale);
   w->n_bytes = from.n_bytes();
   return w;
 }
@@ -282,7 +294,30 @@ at::Tensor embed(const ModelFiles& model, const std::vector<int>& ids, at::Devic
     std::iota(positions.begin(), positions.end(), spec.position_offset);
     x = x + gather_rows(model, Role::pos_embed, positions);
   }
+  if (spec.n_types > 0) x = x + gather_rows(model, Role::type_embed, {0});
+  if (spec.embed_norm)
+    x = apply_norm(read_norm(model, Role::embed_norm, kNoLayer, device), x.to(device)).y;
   return x.to(device, dtype);
+}
+
+at::Tensor layer_inputs(const ModelFiles& model, const std::vector<int>& ids,
+                        const at::Tensor& embedded) {
+  const ArchSpec& spec = model.spec();
+  if (spec.d_per_layer == 0) return {};
+  const at::Device device = embedded.device();
+  const at::ScalarType dtype = embedded.scalar_type();
+  const std::int64_t rows = model.rows(Role::per_layer_proj, kNoLayer);
+  const at::Tensor projection =
+      read_matrix(model, Role::per_layer_proj, kNoLayer, 0, rows, device, dtype);
+  const auto by_layer = [&](const at::Tensor& x) {
+    return x.unflatten(-1, {spec.n_layers, spec.d_per_layer});
+  };
+  const double width = spec.d_model, narrow = spec.d_per_layer;
+  const at::Tensor projected = linear_layer(embedded, projection) / std::sqrt(width);
+  const Norm norm = read_norm(model, Role::per_layer_norm, kNoLayer, device);
+  const at::Tensor own = gather_rows(model, Role::per_layer_embed, ids).to(device, dtype);
+  return (apply_norm(norm, by_layer(projected)).y + by_layer(own) * std::sqrt(narrow)) /
+         std::sqrt(2.0);
 }
 
 }  // namespace sinkscope

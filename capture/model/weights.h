@@ -20,8 +20,8 @@ namespace sinkscope {
 struct LayerWeights {
   Norm ln1, ln2, ln1_post, ln2_post;
   at::Tensor ln1_pre, ln2_pre;  // [D] what the norms' inputs are multiplied by, float32
-  at::Tensor qkv, qkv_bias;     // rows q [H·d], k [G·d], v [G·d_v] and, where there is one,
-                                // the gate of z [H·d_v]
+  at::Tensor qkv, qkv_bias;     // rows q [H·d], k [G·d], v [G·d_v] and the gate of z [H·d_v],
+                                // those that the layer has
   Norm q_norm, k_norm;          // over [d], or over all heads at once
   at::Tensor q_a, kv_a, kv_b;   // MLA; qkv is then q and gate over the latent, kv_b k and v
   Norm q_a_norm, kv_a_norm;
@@ -40,6 +40,11 @@ struct LayerWeights {
   Expert shared;                     // the expert that every token goes through
   at::Tensor shared_router;          // [1, D]
   std::shared_ptr<ExpertSource> experts;  // null in a block without
+  at::Tensor router_scale, expert_scale;  // [D], [E] float32
+  Norm ln2_experts, ln2_post_dense, ln2_post_experts;
+  at::Tensor per_layer_gate, per_layer_out;  // [P, D], [D, P]
+  Norm per_layer_post;
+  at::Tensor layer_scale;  // [1] float32
   std::int64_t n_bytes = 0;
 };
 
@@ -80,9 +85,16 @@ at::Tensor read_matrix(const ModelFiles& model, Role role, int layer, std::int64
 // A norm with its bias and gate; one that does not exist() when the role is not filled.
 Norm read_norm(const ModelFiles& model, Role role, int layer, at::Device device);
 
-// Embedding rows of the ids [T], scaled, plus learned positions -> [1, T, D]; only these rows are
-// read.
+// Embedding rows of the ids [T], scaled, plus learned positions and the token type, normed where
+// the model does so -> [1, T, D]; only these rows are read.
 at::Tensor embed(const ModelFiles& model, const std::vector<int>& ids, at::Device device,
                  at::ScalarType dtype);
+
+// A small input of its own for every layer and token, from the token and from
+// what embed() gave:
+//   (N(W_p x / √D) + E_l[tok] √P) / √2, [1, T, L, P]; undefined where the model
+//   has none.
+at::Tensor layer_inputs(const ModelFiles& model, const std::vector<int>& ids,
+                        const at::Tensor& embedded);
 
 }  // namespace sinkscope

@@ -107,7 +107,10 @@ void MapRecorder::reduce_layers(int window) {
   const Span heads = heads_inside_, rows = rows_inside_;
   const std::size_t n = static_cast<std::size_t>(seq_len_) * rows_.size();
   total_.resize(pattern_.heads.size() * n);
-  if (widest_window_ != 0) widest_window_ = window == 0 ? 0 : std::max(widest_window_, window);
+  if (window == kAllKeys)
+    widest_window_ = kAllKeys;
+  else if (widest_window_ != 0)
+    widest_window_ = window == 0 ? 0 : std::max(widest_window_, window);
   const bool is_last = layer_slot_ + 1 == static_cast<int>(pattern_.layers.size());
   std::shared_ptr<float> written;
   if (is_last)
@@ -138,8 +141,8 @@ void MapRecorder::write(std::shared_ptr<float> values, int layer_slot, Span head
     const int end = std::min(rows.end, (r / chunk_rows_ + 1) * chunk_rows_);
     const int first_query = rows_[static_cast<std::size_t>(r)];
     const int last_query = rows_[static_cast<std::size_t>(end - 1)];
-    pieces.push_back(
-        {r, end - r, window > 0 ? std::max(0, first_query - window + 1) : 0, last_query + 1});
+    pieces.push_back({r, end - r, window > 0 ? std::max(0, first_query - window + 1) : 0,
+                      window == kAllKeys ? seq_len_ : last_query + 1});
     r = end;
   }
   const std::int64_t bytes = std::int64_t{4} * heads.count() * rows.count() * seq_len_;

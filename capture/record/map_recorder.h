@@ -50,7 +50,7 @@ class MapRecorder : public MapSink {
   Span heads_inside_{0, 0}, rows_inside_{0, 0};
   std::shared_ptr<float> tile_, reduced_;
   std::vector<float> total_;  // [heads, rows, T], over the layers so far
-  int widest_window_ = -1;    // of those layers; 0 = all keys, -1 = none yet
+  int widest_window_ = -1;    // of those layers; 0 = all keys so far, -1 = none yet, or kAllKeys
 };
 
 }  // namespace sinkscope

@@ -65,6 +65,8 @@ constexpr Site kRecordAll[] = {Site::ln1_out,
                                Site::q_latent,
                                Site::kv_latent,
                                Site::linear_norm,
+                               Site::v_norm,
+                               Site::per_layer_add,
                                Site::mlp_router,
                                Site::mlp_router_logits,
                                Site::mlp_shared_gate};
@@ -227,7 +229,7 @@ std::int64_t predicted_memory(const ModelFiles& model, const CaptureRequest& req
   const std::int64_t reached =
       std::min<std::int64_t>(spec.moe.n_experts, spec.moe.n_used * longest_of(request));
   const std::int64_t mlp =
-      std::max<std::int64_t>(spec.d_mlp, reached * spec.moe.d_expert + spec.moe.d_shared);
+      std::max<std::int64_t>(spec.widest_mlp(), reached * spec.moe.d_expert + spec.moe.d_shared);
   const std::int64_t layer = (d * (2 * spec.q_width() + 2 * spec.kv_width()) + 3 * d * mlp) * item;
   std::int64_t longest = 0, states = 0;
   for (const RunInput& run : request.runs) {
@@ -237,7 +239,7 @@ std::int64_t predicted_memory(const ModelFiles& model, const CaptureRequest& req
   states = std::max(std::min(states, request.activation_budget), 4 * longest * d);
   // Widest moment of a block: qkv, gate and up, their product, a few streams.
   const std::int64_t block =
-      longest * item * (spec.q_width() * 2 + 2 * spec.kv_width() + 3 * spec.d_mlp + 8 * d);
+      longest * item * (spec.q_width() * 2 + 2 * spec.kv_width() + 3 * spec.widest_mlp() + 8 * d);
   const std::int64_t queue = std::int64_t{96} << 20;
   const std::int64_t base = std::int64_t{180} << 20;  // LibTorch, HDF5, the tokenizer
   const std::int64_t head = std::int64_t{8192} * (2 * d + 256) * 4;

@@ -68,6 +68,8 @@ RunRecorder::RunRecorder(const CaptureLayout& layout, int run, WriteQueue& queue
 
 void RunRecorder::on_tap(Site site, int layer, const at::Tensor& value) {
   write_tap(site, layer, value);
+  if (site == Site::resid_mid_sum) on_sum(2 * layer, value);
+  if (site == Site::resid_post_sum) on_sum(2 * layer + 1, value);
   if (is_residual(site)) {
     // resid_pre of a later block is resid_post of the one before: measured and written there.
     if (site != Site::resid_pre || layer == 0) on_residual(site, layer, value);
@@ -91,6 +93,15 @@ void RunRecorder::on_norm_input(Role /*role*/, int /*layer*/, const at::Tensor& 
 
 void RunRecorder::on_resume(const at::Tensor& stream) {
   residual_stats_ = stats_of(host_matrix(stream));
+}
+
+void RunRecorder::on_sum(int row, const at::Tensor& value) {
+  if (!layout_.stream) return;
+  const at::Tensor x = host_matrix(value);
+  queue_.push(x.numel() * 4, [=, run = run_](CaptureWriter& writer) {
+    writer.write(run, "residual/prenorm", {row, 0, 0}, {1, x.size(0), x.size(1)},
+                 x.const_data_ptr<float>());
+  });
 }
 
 void RunRecorder::on_residual(Site site, int layer, const at::Tensor& value) {
@@ -171,9 +182,10 @@ at::Tensor RunRecorder::on_attention(int layer, const AttentionCall& call) {
     maps = &*maps_;
   }
   const TileGeometry tile = tile_geometry(seq_len_, H, G);
-  const at::Tensor z = body_ == AttentionBody::fused && !call.selected.defined()
-                           ? attend_fused(call, tile, *stats, maps, stop_)
-                           : attend_reference(call, tile, *stats, maps, stop_);
+  const at::Tensor z =
+      body_ == AttentionBody::fused && !call.selected.defined() && call.window != kAllKeys
+          ? attend_fused(call, tile, *stats, maps, stop_)
+          : attend_reference(call, tile, *stats, maps, stop_);
   if (!z.defined()) return z;
   queue_.push(
       0, [stats, run = run_, row = attention_rows_.at(layer), window = call.window](

@@ -37,6 +37,7 @@ class RunRecorder : public TapListener {
   using SharedStats = std::shared_ptr<const TapStats>;
 
   void on_residual(Site site, int layer, const at::Tensor& x);
+  void on_sum(int row, const at::Tensor& x);  // residual/prenorm
   void write_stats(Site site, int layer, const SharedStats& stats, const SharedStats& norm_input,
                    std::optional<double> median);
   void write_block_state(int state, const SharedStats& stats);

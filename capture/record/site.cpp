@@ -42,6 +42,10 @@ constexpr const char* kHooks[] = {
     "mlp.hook_router",
     "mlp.hook_router_logits",
     "mlp.hook_shared_gate",
+    "hook_resid_mid_sum",
+    "hook_resid_post_sum",
+    "attn.hook_v_norm",
+    "hook_per_layer_add",
 };
 static_assert(std::size(kHooks) == std::size(kAllSites));
 
@@ -82,11 +86,20 @@ bool has_site(const ArchSpec& spec, Site site, int layer) {
       return spec.has_norm_gate(layer, Role::ln1);
     case Site::ln2_gate:
       return spec.has_norm_gate(layer, Role::ln2);
+    case Site::resid_mid_sum:
+    case Site::resid_post_sum:
+      return spec.post_norm;
+    case Site::per_layer_add:
+      return spec.d_per_layer > 0;
     case Site::q_norm:
-    case Site::k_norm:
       return spec.qk_norm != QkNorm::none && mixer == Mixer::attention;
-    case Site::q:
+    case Site::k_norm:
+      return spec.qk_norm != QkNorm::none && mixer == Mixer::attention && spec.has_own_keys(layer);
+    case Site::v_norm:
+      return spec.value_norm && spec.has_own_keys(layer);
     case Site::k:
+      return mixer != Mixer::delta && spec.has_own_keys(layer);
+    case Site::q:
     case Site::v:
     case Site::rot_q:
     case Site::rot_k:
@@ -102,9 +115,9 @@ bool has_site(const ArchSpec& spec, Site site, int layer) {
       return mixer == Mixer::delta;
     case Site::mlp_pre:
     case Site::mlp_post:
-      return !has_experts;
+      return !has_experts || spec.moe.beside_dense;
     case Site::mlp_pre_linear:
-      return !has_experts && spec.mlp_gated;
+      return (!has_experts || spec.moe.beside_dense) && spec.mlp_gated;
     case Site::mlp_router:
     case Site::mlp_router_logits:
       return has_experts;
@@ -118,14 +131,14 @@ bool has_site(const ArchSpec& spec, Site site, int layer) {
 std::vector<int> site_dims(const ArchSpec& spec, Site site) {
   const bool is_latent = spec.latent.kv_rank > 0;
   const int kv_heads = value_heads(spec);
-  const int q_dim = is_latent ? spec.latent.nope_dim + spec.latent.rope_dim : spec.head_dim;
+  const int q_dim = is_latent ? spec.latent.nope_dim + spec.latent.rope_dim : spec.widest_head();
   switch (site) {
     case Site::q_norm:
       if (spec.qk_norm == QkNorm::whole) return {kSeqLen, spec.q_width()};
-      return {spec.n_heads, kSeqLen, spec.head_dim};
+      return {spec.n_heads, kSeqLen, spec.widest_head()};
     case Site::k_norm:
       if (spec.qk_norm == QkNorm::whole) return {kSeqLen, spec.kv_width()};
-      return {kv_heads, kSeqLen, spec.head_dim};
+      return {kv_heads, kSeqLen, spec.widest_head()};
     case Site::q:
     case Site::rot_q:
       return {spec.n_heads, kSeqLen, q_dim};
@@ -133,6 +146,7 @@ std::vector<int> site_dims(const ArchSpec& spec, Site site) {
     case Site::rot_k:
       return {kv_heads, kSeqLen, q_dim};
     case Site::v:
+    case Site::v_norm:
       return {kv_heads, kSeqLen, spec.d_value()};
     case Site::z:
     case Site::attn_gate:
@@ -146,7 +160,7 @@ std::vector<int> site_dims(const ArchSpec& spec, Site site) {
     case Site::mlp_pre:
     case Site::mlp_pre_linear:
     case Site::mlp_post:
-      return {kSeqLen, spec.d_mlp};
+      return {kSeqLen, spec.widest_mlp()};
     case Site::mlp_router:
     case Site::mlp_router_logits:
       return {kSeqLen, spec.moe.n_experts};
@@ -183,6 +197,9 @@ bool has_statistics(Site site) {
     case Site::linear_norm:
     case Site::ln1_gate:
     case Site::ln2_gate:
+    case Site::v_norm:
+    case Site::resid_mid_sum:
+    case Site::resid_post_sum:
       return true;
     default:
       return false;

@@ -42,6 +42,10 @@ enum class Site {
   mlp_router,         // weights as used, 0 where a token does not go
   mlp_router_logits,  // before softmax or σ
   mlp_shared_gate,    // share of the shared expert, after σ
+  resid_mid_sum,
+  resid_post_sum,  // post-norm: the sums that the norms of the stream read
+  v_norm,          // v / rms(v) of each head
+  per_layer_add,   // what a layer adds from an input of its own
 };
 
 inline constexpr Site kAllSites[] = {Site::resid_pre,
@@ -73,7 +77,11 @@ inline constexpr Site kAllSites[] = {Site::resid_pre,
                                      Site::linear_norm,
                                      Site::mlp_router,
                                      Site::mlp_router_logits,
-                                     Site::mlp_shared_gate};
+                                     Site::mlp_shared_gate,
+                                     Site::resid_mid_sum,
+                                     Site::resid_post_sum,
+                                     Site::v_norm,
+                                     Site::per_layer_add};
 
 const char* hook_name(Site site);  // "hook_resid_pre", "attn.hook_q"
 std::optional<Site> site_of_hook(const std::string& hook);

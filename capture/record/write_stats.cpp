@@ -73,7 +73,9 @@ void write_attention_stats(CaptureWriter& writer, int run, int row, const Attent
   std::vector<std::int32_t> visible(static_cast<std::size_t>(T));
   for (std::int64_t key = 0; key < T; ++key)
     visible[static_cast<std::size_t>(key)] =
-        static_cast<std::int32_t>(window > 0 ? std::min<std::int64_t>(window, T - key) : T - key);
+        static_cast<std::int32_t>(window == kAllKeys ? T
+                                  : window > 0       ? std::min<std::int64_t>(window, T - key)
+                                                     : T - key);
   write_row(writer, run, "attention/visible", row, visible);
   writer.write(run, "attention/value_norm", {row, 0, 0}, {1, G, T}, stats.value_norm.data());
   writer.write(run, "attention/window", {row, 0, 0, 0}, {1, H, W, W}, stats.window.data());

@@ -147,6 +147,11 @@ class Run {
   // Puts the lanes where a killed recording left them; the first block still to run.
   int go_on(std::vector<Lane>& lanes) {
     if (resume_->streams.empty()) return 0;
+    if (!model_.spec().kv_source.empty())
+      throw Error(ErrorKind::unsupported,
+                  "a model whose layers share keys cannot be taken up in the "
+                  "middle: record it "
+                  "again with --force");
     if (resume_->streams.size() != lanes.size())
       throw Error(ErrorKind::corrupt, fmt::format("the kept state has {} runs, expected {}",
                                                   resume_->streams.size(), lanes.size()));

@@ -26,7 +26,7 @@ ModelPass::ModelPass(const ModelFiles& model, at::Device device, at::ScalarType 
       dtype_(dtype),
       weights_(model, device, dtype, keep_bytes),
       layer_work_(std::int64_t{2} * spec_.q_width() + 2 * spec_.kv_width() +
-                  3 * std::max(spec_.d_mlp, spec_.moe.n_used * spec_.moe.d_expert)) {
+                  3 * std::max(spec_.widest_mlp(), spec_.moe.n_used * spec_.moe.d_expert)) {
   if (spec_.has_head) head_rows_.emplace(model, device, dtype);
   final_norm_ = read_norm(model, Role::ln_final, kNoLayer, device);
   if (spec_.pre_affine)
@@ -43,7 +43,7 @@ ModelPass::ModelPass(const ModelFiles& model, at::Device device, at::ScalarType 
 
 BlockPass ModelPass::block(const Lane& lane, const LayerWeights& w, int layer) const {
   const std::size_t kind = rope_of_layer_[static_cast<std::size_t>(layer)];
-  return {spec_, w, layer, lane.rotaries[kind], *lane.listener, *lane.edits};
+  return {spec_, w, layer, lane.rotaries[kind], *lane.listener, *lane.edits, *lane.state};
 }
 
 Lane ModelPass::start(const std::vector<int>& token_ids, std::unique_ptr<TapListener> listener,
@@ -55,6 +55,7 @@ Lane ModelPass::start(const std::vector<int>& token_ids, std::unique_ptr<TapList
   lane.what_if = what_if;
   lane.edits = what_if != nullptr ? what_if->lane(token_ids) : std::make_unique<Interventions>();
   lane.stream = embed(model_, token_ids, device_, dtype_);
+  lane.state->layer_inputs = layer_inputs(model_, token_ids, lane.stream);
   for (const RopeSpec& rope : ropes_)
     lane.rotaries.push_back(
         rotary_table(rope_frequencies(rope, spec_.n_ctx, seq_len,
@@ -122,7 +123,9 @@ std::vector<at::Tensor> ModelPass::final_norms(std::vector<Lane>& lanes) {
   for (Lane& lane : lanes) {
     const at::Tensor seen = norm_input(lane.stream, final_pre_gain_);
     if (final_pre_gain_.defined()) lane.listener->on_norm_input(Role::ln_final, kNoLayer, seen);
-    const at::Tensor y = lane.edits->on_norm(Role::ln_final, kNoLayer, seen, final_norm_).y;
+    const at::Tensor y = final_norm_.exists()
+                             ? lane.edits->on_norm(Role::ln_final, kNoLayer, seen, final_norm_).y
+                             : seen;
     lane.listener->on_tap(Site::ln_final_out, kNoLayer, y);
     lane.stream = at::Tensor();
     normed.push_back(y[0]);

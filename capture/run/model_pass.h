@@ -27,6 +27,7 @@ struct Lane {
   at::Tensor stream;                  // [1, T, D]; between layers a lane is this and nothing else
   at::Tensor block_input;             // of a block whose halves are parallel, while it runs
   std::vector<RotaryTable> rotaries;  // one for each kind of positions in the model
+  std::unique_ptr<LaneState> state = std::make_unique<LaneState>();
 };
 
 // The way of a group of prompts through the model, layer by layer: every layer's weights are read

@@ -134,6 +134,9 @@ std::vector<CellSpan> visible_spans(const AttentionSnapshot& map, const Attentio
   };
   const bool hides_column0 = map.request.view == AttentionView::sink_removed &&
                              map.request.sink_key == 0 && map.cell_size == 1;
+  // Of an encoder every query sees the last key; of a causal model only the
+  // last one does.
+  const bool sees_all = map.visible.size() > 1 && map.visible.back() > 1;
   for (std::size_t r = 0; r < map.queries.size(); ++r) {
     const int first = map.queries[r];
     const std::size_t next =
@@ -143,6 +146,7 @@ std::vector<CellSpan> visible_spans(const AttentionSnapshot& map, const Attentio
             ? place.queries[next - 1]
             : (r + 1 < map.queries.size() ? map.queries[r + 1] - 1 : map.facts.seq_len() - 1);
     CellSpan span{column_of(std::max(0, first - width + 1)), column_of(last) + 1};
+    if (sees_all) span = {0, static_cast<int>(map.keys.size())};
     if (hides_column0) span.begin = std::max(span.begin, 1);
     span.end = std::max(span.begin, span.end);
     spans.push_back(span);

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdint>
 
 #include "core/error.h"
@@ -22,10 +23,17 @@ Grid read_scores(const CaptureReader& reader, const ThumbnailSnapshot& out) {
   return Grid(static_cast<int>(n_layers), out.n_heads, std::move(scores));
 }
 
+// Whether the first query sees a later key, as in an encoder: elsewhere those cells are exactly 0.
+bool sees_later_keys(const float* map, int side) {
+  return std::any_of(map + std::min(1, side), map + side, [](float p) { return p > 0; });
+}
+
 Grid tiles_of(const ThumbnailSnapshot& out) {
+  const bool sees_all = sees_later_keys(out.values->data(), out.side);
   const int n_rows = static_cast<int>(out.layers.size()) * out.n_heads * out.side;
   std::vector<CellSpan> spans;
-  for (int row = 0; row < n_rows; ++row) spans.push_back({0, row % out.side + 1});
+  for (int row = 0; row < n_rows; ++row)
+    spans.push_back({0, sees_all ? out.side : row % out.side + 1});
   return Grid(n_rows, out.side, out.values).with_spans(std::move(spans));
 }
 
@@ -34,8 +42,8 @@ Grid tiles_of(const ThumbnailSnapshot& out) {
 Grid ThumbnailSnapshot::map(int layer_slot, int head) const {
   const std::ptrdiff_t size = std::ptrdiff_t{side} * side;
   const auto begin = values->begin() + (std::ptrdiff_t{layer_slot} * n_heads + head) * size;
-  return Grid(side, side, std::vector<float>(begin, begin + size))
-      .with_spans(causal_spans(side, side));
+  const Grid map(side, side, std::vector<float>(begin, begin + size));
+  return sees_later_keys(&*begin, side) ? map : map.with_spans(causal_spans(side, side));
 }
 
 ThumbnailSnapshot read_thumbnails(const CaptureReader& reader, const ThumbnailRequest& request) {

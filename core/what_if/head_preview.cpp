@@ -176,6 +176,12 @@ HeadInput read_head_input(const CaptureReader& reader, const std::string& run, i
       head >= reader.model(run).n_heads)
     throw Error(ErrorKind::not_found,
                 fmt::format("{}: no attention in layer {}, head {}", reader.path(), layer, head));
+  const std::int64_t last = input.seq_len - 1;
+  if (last > 0 && reader.read_f64(run, "attention/visible", {row, last}, {1, 1}).front() > 1)
+    throw Error(ErrorKind::unsupported,
+                fmt::format("{}: {}: a head whose queries see later keys has no preview; run the "
+                            "model under the what-if",
+                            reader.path(), run));
   std::vector<float> values;
   std::int64_t n = 0;
   if (has_whole_maps(reader, run, input.seq_len)) {

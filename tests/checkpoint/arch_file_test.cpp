@@ -55,7 +55,8 @@ TEST(ArchFile, EveryFamilyOpensByItsOwnDescription) {
                            "qwen3_next",    "qwen3_5",     "qwen3_5_moe",
                            "gpt2",          "opt",         "ministral3",
                            "mimo_v2_flash", "flint",       "axk2",
-                           "kimi_linear"}) {
+                           "kimi_linear",   "bert",        "gemma4",
+                           "gemma4_moe"}) {
     SINKSCOPE_REQUIRE_SHARED(folder, std::string("oracles/") + name);
     const auto model = open_model(folder);
     const auto again = opened_as(folder, arch_of(*model));

@@ -178,6 +178,37 @@ TEST(HfConfig, Biases) {
   EXPECT_FALSE(with("mistral", {{"attention_bias", true}}).spec.qkv_bias);  // has no such key
 }
 
+// Gemma 4: full layers have heads of their own, by layer in new files and for all of them in old.
+TEST(HfConfig, Gemma4SaysTheHeadsOfItsFullLayersInTwoWays) {
+  const json rope = {
+      {"full_attention",
+       {{"rope_type", "proportional"}, {"rope_theta", 20000.0}, {"partial_rotary_factor", 0.25}}},
+      {"sliding_attention", {{"rope_type", "default"}, {"rope_theta", 500.0}}}};
+  const json common = {{"layer_types", {"sliding_attention", "full_attention"}},
+                       {"sliding_window", 6},
+                       {"rope_parameters", rope},
+                       {"attention_k_eq_v", true},
+                       {"hidden_size_per_layer_input", 3}};
+  json by_layer = common, for_all = common;
+  by_layer["per_layer_config"] = {{"1", {{"head_dim", 16}, {"num_key_value_heads", 1}}}};
+  for_all["global_head_dim"] = 16;
+  for_all["num_global_key_value_heads"] = 1;
+  const HfConfig config = with("gemma4_text", by_layer);
+  EXPECT_THAT(config.obstacles, IsEmpty());
+  const ArchSpec& spec = config.spec;
+  EXPECT_EQ(spec, with("gemma4_text", for_all).spec);
+  EXPECT_THAT(spec.layer_head_dims, ElementsAre(6, 16));
+  EXPECT_THAT(spec.layer_kv_heads, ElementsAre(2, 1));
+  EXPECT_THAT(spec.keys_as_values, ElementsAre(false, true));
+  EXPECT_THAT(spec.kv_source, IsEmpty());
+  EXPECT_EQ(spec.d_per_layer, 3);
+  EXPECT_EQ(spec.layer_ropes.at(1).scaling, RopeScaling::proportional);
+  EXPECT_EQ(spec.scale_of(1), 1);
+  json shared = by_layer;
+  shared["num_kv_shared_layers"] = 1;
+  EXPECT_THAT(with("gemma4_text", shared).obstacles, ElementsAre(HasSubstr("without keys")));
+}
+
 TEST(HfConfig, WhatCannotBeRunIsAnObstacleNotAnError) {
   EXPECT_THAT(with("rwkv").obstacles,
               ElementsAre(HasSubstr("architecture \"rwkv\" is not known here; a file for --arch")));

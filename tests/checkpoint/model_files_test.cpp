@@ -168,18 +168,15 @@ TEST(OpenModel, OraclesOpenAndBothConfigSpellingsAgree) {
   EXPECT_THAT(open_model(qwen2)->spec().window, ElementsAre(0, 0, 0));
 }
 
-// Models that cannot be run yet open, say so, and give their norms.
+// Models that cannot be run yet open and say so.
 TEST(OpenModel, OraclesOfOtherFamiliesCanBeInspected) {
-  for (const char* name : {"gemma4", "gemma4_moe"}) {
+  for (const char* name : {"inkling2", "qwen4_exp", "deepseek_v4"}) {
     SINKSCOPE_REQUIRE_SHARED(folder, std::string("oracles/") + name);
     const auto model = open_model(folder);
     EXPECT_THAT(model->obstacles(), Contains(HasSubstr("is not known here"))) << name;
-    EXPECT_TRUE(model->has(Role::ln_final, kNoLayer)) << name;
-    EXPECT_TRUE(model->has(Role::ln1, 1) || model->has(Role::ln1_post, 1)) << name;
-    EXPECT_EQ(model->cols(Role::ln_final, kNoLayer), model->spec().d_model) << name;
+    EXPECT_GT(model->spec().n_layers, 0) << name;
+    EXPECT_FALSE(model->checkpoint().tensors().empty()) << name;
   }
-  SINKSCOPE_REQUIRE_SHARED(bert, "oracles/bert");  // laid out otherwise: tensors only
-  EXPECT_FALSE(open_model(bert)->checkpoint().tensors().empty());
 }
 
 // Every role of every family comes as rows and columns of the size that the spec says, whatever it

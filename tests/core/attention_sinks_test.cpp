@@ -85,6 +85,24 @@ TEST(AttentionSinks, OtherKeysAreScoredToo) {
   EXPECT_NEAR(a.gu.score(1, 2), 0, 1e-6);
 }
 
+// Query 0 of an encoder spreads its mass, and every query of a cut sees every key.
+TEST(AttentionSinks, OfAnEncoderEveryQueryCountsForEveryKey) {
+  FakeCapture capture;
+  RunInput input;
+  input.token_ids = {3, 4, 5};
+  capture.add_run("run0", input);
+  test::put_attention(capture, "run0", {0}, 1, {.5F, .3F, .2F, .4F, .4F, .2F, .3F, .3F, .4F});
+  capture.put("run0", "attention/key_mass", {1, 1, 3}, {1.2, 1.0, .8});
+  capture.put("run0", "attention/visible", {1, 3}, {3, 3, 3});
+  capture.put("run0", "attention/null_mass", {1, 1, 3}, {0, 0, 0});
+  const AttentionSinks whole = sinks_of(capture, {.gu_key = 1});
+  EXPECT_NEAR(whole.with_row0(0, 0), .4, 1e-6);
+  EXPECT_NEAR(whole.without_row0(0, 0), .35, 1e-6);
+  EXPECT_NEAR(whole.gu.score(0, 0), 1.0 / 3, 1e-6);
+  EXPECT_NEAR(sinks_of(capture, {.gu_length = 2}).gu.score(0, 0), .45, 1e-6);
+  EXPECT_NEAR(sinks_of(capture, {.gu_key = 1, .gu_length = 2}).gu.score(0, 0), .35, 1e-6);
+}
+
 TEST(AttentionSinks, CutToTheFirstPositionsAsPublished) {
   const AttentionSinks a = sinks_of(planted(), {.gu_length = 4});
   EXPECT_EQ(a.gu.queries, 4);

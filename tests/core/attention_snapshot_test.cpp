@@ -8,6 +8,7 @@
 
 #include "core/error.h"
 #include "core/snapshot/thumbnail_snapshot.h"
+#include "core/what_if/head_preview.h"
 #include "tests/support/fake_capture.h"
 
 namespace sinkscope {
@@ -155,6 +156,15 @@ TEST(AttentionSnapshot, ASlidingWindowHidesWhatIsTooFarBack) {
   EXPECT_EQ(map.span(3), (CellSpan{2, 4}));
 }
 
+TEST(AttentionSnapshot, AnEncodersRowsReachToTheLastKey) {
+  test::FakeCapture capture = capture_of(kT);
+  capture.put("run0", "attention/visible", {kA, kT}, std::vector<double>(kA * kT, kT));
+  const Grid map = read_attention(capture, one_head(0, 1)).map;
+  for (int row = 0; row < kT; ++row) EXPECT_EQ(map.span(row), (CellSpan{0, kT})) << row;
+  // The preview of an edited head knows causal rows only, and says so.
+  EXPECT_THROW(read_head_input(capture, "run0", 0, 1), Error);
+}
+
 TEST(AttentionSnapshot, LongRunsWithoutMapsShowTheThumbnailAndSaySo) {
   constexpr int kLong = 70, kB = 64;
   auto capture = capture_of(kLong);
@@ -192,7 +202,9 @@ TEST(AttentionSnapshot, HugeMapsArePooledWhileTheyAreRead) {
   huge.put("run0", "attention/pattern_layers", {1}, {1});
   huge.put("run0", "attention/pattern_heads", {1}, {0});
   huge.put("run0", "attention/pattern_rows", {3}, {0, 1, kHuge - 1});
-  huge.put("run0", "attention/visible", {1, kHuge}, std::vector<double>(kHuge, kHuge));
+  std::vector<double> visible;
+  for (int key = 0; key < kHuge; ++key) visible.push_back(kHuge - key);
+  huge.put("run0", "attention/visible", {1, kHuge}, visible);
   huge.put("run0", "attention/key_mass", {1, kH, kHuge}, std::vector<double>(3 * kHuge, 0.5));
   const auto snapshot = read_attention(huge, one_head(1, 0));
   EXPECT_EQ(snapshot.cell_size, 2);

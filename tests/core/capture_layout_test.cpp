@@ -151,6 +151,16 @@ TEST(CaptureLayout, PartsThatAreNotRecordedAreNotThere) {
   for (const auto& [path, spec] : by_path(layout, 0)) EXPECT_FALSE(path.starts_with("attention/"));
 }
 
+// A post-norm model is one whose sums before the norms of the stream have statistics.
+TEST(CaptureLayout, SumsBeforeTheNormsOfTheStreamComeWithTheStream) {
+  CaptureLayout layout = test::sample_layout();
+  EXPECT_FALSE(by_path(layout, 0).contains("residual/prenorm"));
+  layout.sites.push_back({.hook = "hook_resid_mid_sum", .layers = {0, 1, 2}, .width = 6});
+  EXPECT_EQ(by_path(layout, 0).at("residual/prenorm").dims, (Dims{6, 7, 6}));
+  layout.stream = false;
+  EXPECT_FALSE(by_path(layout, 0).contains("residual/prenorm"));
+}
+
 TEST(CaptureLayout, ReducedMapsAreOneALayer) {
   CaptureLayout layout = test::sample_layout();
   layout.pattern.reduce = Reduce::max;

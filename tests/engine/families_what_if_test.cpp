@@ -81,7 +81,8 @@ INSTANTIATE_TEST_SUITE_P(Models, Families,
                                            "gemma2", "gemma3", "olmo2", "olmo3", "phi3", "granite",
                                            "smollm3", "ministral3", "gpt_oss", "deepseek_v3",
                                            "qwen3_next", "qwen3_5", "axk2", "kimi_linear",
-                                           "mimo_v2_flash", "granite_swa", "flint"),
+                                           "mimo_v2_flash", "granite_swa", "flint", "gemma4",
+                                           "gemma4_moe"),
                          [](const auto& test) { return test.param; });
 
 // The sink logits of GPT-OSS and its kin: softmax takes them out, "checkpoint" is what they are.

@@ -165,6 +165,7 @@ void write_rope(const ArchSpec& spec, const std::string& arch, GgufBytes& file) 
                static_cast<std::uint32_t>(rope.original_context));
       return;
     }
+    case RopeScaling::proportional:
     case RopeScaling::dynamic:
       throw std::invalid_argument("GGUF cannot say this rope scaling");
   }

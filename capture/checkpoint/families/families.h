@@ -19,5 +19,6 @@ std::span<const Family> gpt_oss_families();
 std::span<const Family> deepseek_families();
 std::span<const Family> qwen_next_families();
 std::span<const Family> sink_families();
+std::span<const Family> bert_families();
 
 }  // namespace sinkscope

@@ -28,6 +28,14 @@ RecordedFlags flags_of(const std::string& recorded) {
   return flags;
 }
 
+// " --dtype bfloat16": the flags that differ from what is the case without them.
+std::string flag_words(const RunFlags& run, const RecordFlags& record) {
+  const std::vector<std::string> words = split_at(canonical_command(run, record, {}), ' ');
+  std::string text;
+  for (std::size_t i = 1; i < words.size(); ++i) text += ' ' + shell_word(words[i]);
+  return text;
+}
+
 }  // namespace
 
 void add_twins(std::vector<RunInput>& runs, const WhatIf& what_if) {
@@ -60,14 +68,19 @@ std::string what_if_command(const std::string& model, const RunInput& input,
                             const std::string& recorded, const WhatIf& what_if,
                             const std::string& output) {
   const RecordedFlags flags = flags_of(recorded);
-  // Without its verb.
-  const std::vector<std::string> words =
-      split_at(canonical_command(flags.run, flags.record, {}), ' ');
-  std::string more;
-  for (std::size_t i = 1; i < words.size(); ++i) more += ' ' + shell_word(words[i]);
   return fmt::format("sinkscope whatif {} --edit {} --tokens {}{} -o {}", shell_word(model),
-                     shell_word(what_if_text(what_if)), fmt::join(input.token_ids, ","), more,
-                     shell_word(output));
+                     shell_word(what_if_text(what_if)), fmt::join(input.token_ids, ","),
+                     flag_words(flags.run, flags.record), shell_word(output));
+}
+
+std::string probe_command(const std::string& model, const RunInput& input,
+                          const std::string& recorded, const std::string& dims,
+                          const std::string& output) {
+  RecordFlags nothing;  // is recorded
+  nothing.record = "";
+  return fmt::format("sinkscope probe {} --dims {} --tokens {}{} -o {}", shell_word(model),
+                     shell_word(dims), fmt::join(input.token_ids, ","),
+                     flag_words(flags_of(recorded).run, nothing), shell_word(output));
 }
 
 }  // namespace sinkscope

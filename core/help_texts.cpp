@@ -55,6 +55,16 @@ const std::vector<HelpText>& help_texts() {
        "square; the attention twin is what the sink leaves for the other keys.",
        "α = √(1 − r²) with r = |h_d| / ‖h‖ (with the norm's ε); 1 − p_s",
        "Qiu et al. 2601.22966, A.1; ε ours", "sinkscope rescale RUN.h5"},
+      {"bound",
+       "How large the output of an RMS norm can be at most where one dimension holds a share r² of "
+       "its input; no token may lie above it.",
+       "‖y‖_rms ≤ ‖λ‖_∞ √((1 − r²) + e² r²) with |λ_d| ≤ e ‖λ‖_∞",
+       "Qiu et al. 2601.22966, A.1, (1)", "sinkscope figure bound RUN.h5 -o F.pdf"},
+      {"share",
+       "How much of the whole the outlier is in front of a norm and behind it; for a head, the "
+       "sink's part of the attention, and of what the head adds up.",
+       "r² = h_d² / ‖h‖² before, y_d² / ‖y‖² after; p_s before, p_s ‖v_s‖ / Σ p ‖v‖ after", "ours",
+       "sinkscope figure shares RUN.h5 -o F.pdf"},
       {"causal probe",
        "What the loss costs when a dimension is changed only in what a norm sees: this tells a "
        "rescaler from a flag and from a constant bias channel.",
@@ -64,6 +74,20 @@ const std::vector<HelpText>& help_texts() {
        "The model run again with parts of its forward pass changed; it was not trained for that.",
        "KL(before ‖ after) = Σ p ln(p / q) of the next token, nats", "ours",
        "sinkscope whatif MODEL --edit '{\"edit\":\"residual.clip\",\"limit\":100}' -o F.h5"},
+      {"KL",
+       "How far the distribution of the next token moved away from that of the model as it is: 0 "
+       "where it stayed.",
+       "KL(before ‖ after) = Σ p ln(p / q), nats; mean over positions with a next token", "ours",
+       "sinkscope whatif MODEL --edit FILE -o F.h5 --json"},
+      {"absorption",
+       "The outlier moved out of the stream into a gain in front of each norm, by a factor k, the "
+       "function unchanged.",
+       "every writer of the dimension / k, λ₁ of every reader · k",
+       "Qiu et al. 2601.22966, PreAffine", "sinkscope absorb MODEL -o FOLDER"},
+      {"difference",
+       "A later map minus the first, cell by cell where both stand for the same, on colors "
+       "centered at 0.",
+       "B[i,j] − A[i,j]", "ours", "sinkscope figure compare A.h5 B.h5 -o F.pdf"},
       {"color range",
        "Which values the ends of the color bar stand for; cells beyond them have colors of their "
        "own and are counted.",

@@ -5,6 +5,7 @@
 
 #include <QFileDialog>
 #include <sstream>
+#include <utility>
 
 #include "app/cli/draw_figure.h"
 #include "app/cli/figure_inputs.h"
@@ -27,8 +28,8 @@ struct SilentConsole {
 }  // namespace
 
 FigureExport::FigureExport(const FigureRequest& start, const std::vector<std::string>& inputs,
-                           QWidget* parent)
-    : dialog_(*new FigureDialog(start, inputs, parent)), worker_(*this) {
+                           std::vector<MadeFile> made, QWidget* parent)
+    : dialog_(*new FigureDialog(start, inputs, std::move(made), parent)), worker_(*this) {
   setParent(&dialog_);
   dialog_.setAttribute(Qt::WA_DeleteOnClose);
   connect(&dialog_, &FigureDialog::previewWanted, this, &FigureExport::preview);

@@ -17,8 +17,10 @@ class FigureExport : public QObject {
   Q_OBJECT
 
  public:
-  // `inputs`: what is open, as a command would name it (RUN.h5::run1, MODEL).
-  FigureExport(const FigureRequest& start, const std::vector<std::string>& inputs, QWidget* parent);
+  // `inputs`: what is open, as a command would name it (RUN.h5::run1, MODEL). `made`: those of them
+  // that go with the window.
+  FigureExport(const FigureRequest& start, const std::vector<std::string>& inputs,
+               std::vector<MadeFile> made, QWidget* parent);
 
   FigureDialog& dialog() { return dialog_; }
   // Writes the file, replacing what is there; saved() or the dialog's message tell how it went.

@@ -68,7 +68,10 @@ void take_attention(const Session& session, FigureRequest& request) {
   }
   request.kind = "attention-mean";
   request.takes_maximum = options.combine == Combine::max;
-  if (!options.all_layers) request.layer = cell.layer;
+  if (!options.all_layers)
+    request.layer = cell.layer;
+  else if (options.one_head)
+    request.head = cell.head;
 }
 
 void take_residual(const Session& session, FigureRequest& request) {

@@ -15,7 +15,6 @@
 #include "app/gui/figure_of_panel.h"
 #include "app/gui/main_window.h"
 #include "app/gui/panel_table.h"
-#include "core/figure/figure_python.h"
 
 namespace sinkscope {
 namespace {
@@ -97,25 +96,23 @@ std::optional<FigureRequest> MainWindow::figureRequest() const {
 }
 
 std::optional<FigureRequest> MainWindow::figureToCopy() {
-  const auto request = figureRequest();
-  const QString obstacle =
-      request ? panel()->copyObstacle() : tr("This picture has no command that draws it.");
-  if (obstacle.isEmpty()) return request;
-  showError(obstacle);
-  return std::nullopt;
+  auto request = figureRequest();
+  if (!request) showError(tr("This picture has no command that draws it."));
+  return request;
 }
 
 void MainWindow::copyCommand() {
   const auto request = figureToCopy();
   if (!request) return;
   QApplication::clipboard()->setText(
-      QString::fromStdString(figure_command(*request, "figure.pdf")));
+      QString::fromStdString(lasting_command(*request, "figure.pdf", panel()->madeFiles())));
 }
 
 void MainWindow::copyPython() {
   const auto request = figureToCopy();
   if (!request) return;
-  QApplication::clipboard()->setText(QString::fromStdString(figure_python(*request)));
+  QApplication::clipboard()->setText(
+      QString::fromStdString(lasting_python(*request, panel()->madeFiles())));
 }
 
 void MainWindow::exportFigure() {
@@ -124,7 +121,7 @@ void MainWindow::exportFigure() {
   std::vector<std::string> inputs = figure_inputs(session_);
   for (const std::string& input : request->inputs)
     if (std::find(inputs.begin(), inputs.end(), input) == inputs.end()) inputs.push_back(input);
-  auto* exporting = new FigureExport(*request, inputs, this);
+  auto* exporting = new FigureExport(*request, inputs, panel()->madeFiles(), this);
   exporting->dialog().show();
 }
 

@@ -67,6 +67,7 @@ Panel* make_attention(Session& session, QWidget* parent) {
                      ViewOptions options = session.options();
                      options.combine = choice.combine;
                      options.all_layers = choice.all_layers;
+                     options.one_head = choice.one_head;
                      options.attention_view = choice.view;
                      options.attention_source = choice.source;
                      options.all_heads = choice.is_grid;

@@ -3,8 +3,6 @@
 
 #include <fmt/format.h>
 
-#include <QEvent>
-#include <QWidget>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <utility>
@@ -62,30 +60,8 @@ RescalingRequest evidence_request(const RunFacts& run, const std::string& dims, 
 
 }  // namespace
 
-RescalingDesk::RescalingDesk(Session& session, QWidget* panel)
-    : QObject(panel),
-      session_(session),
-      panel_(*panel),
-      files_(std::make_shared<OpenFiles>()),
-      worker_(std::make_unique<Worker>(*this)) {
-  panel->installEventFilter(this);
-  connect(&session_, &Session::opened, this, &RescalingDesk::follow);
-  connect(&session_, &Session::selectionChanged, this, &RescalingDesk::follow);
-  connect(&job_, &BackgroundJob::progressed, this, &RescalingDesk::progressed);
-  connect(&job_, &BackgroundJob::finished, this, &RescalingDesk::publish);
-  connect(&job_, &BackgroundJob::canceled, this, &RescalingDesk::publish);
-  connect(&job_, &BackgroundJob::failed, this, [this](const QString& message) {
-    if (run_ == job_run_) state_.probes_failure = message.toStdString();
-    publish();
-  });
+RescalingDesk::RescalingDesk(Session& session, QWidget* panel) : RunDesk(session, panel) {
   follow();
-}
-
-RescalingDesk::~RescalingDesk() { worker_.reset(); }
-
-bool RescalingDesk::eventFilter(QObject* watched, QEvent* event) {
-  if (watched == &panel_ && event->type() == QEvent::Show) refresh();
-  return QObject::eventFilter(watched, event);
 }
 
 void RescalingDesk::follow() {
@@ -100,7 +76,7 @@ void RescalingDesk::follow() {
   } else if (state_.obstacle != obstacle()) {
     publish();
   }
-  if (panel_.isVisible()) refresh();
+  if (isSeen()) look();
 }
 
 void RescalingDesk::setEvidence(const std::string& dims, int key) {
@@ -109,10 +85,10 @@ void RescalingDesk::setEvidence(const std::string& dims, int key) {
   key_ = key;
   is_read_ = false;
   state_.failure.clear();
-  refresh();
+  look();
 }
 
-void RescalingDesk::refresh() {
+void RescalingDesk::look() {
   if (is_read_ || run_ == nullptr) return;
   is_read_ = true;
   const auto run = run_;
@@ -141,34 +117,31 @@ void RescalingDesk::refresh() {
       });
 }
 
-std::string RescalingDesk::obstacle() const {
-  if (run_ == nullptr) return "no run is selected";
-  if (run_->input.edit_of >= 0) return "a twin under edits is selected: choose the run itself";
-  const auto model = session_.modelOf(*run_);
-  if (model == nullptr) return fmt::format("no model: open {}", run_->model.name);
-  return model->card.obstacles.empty() ? std::string() : model->card.obstacles.front();
-}
-
 void RescalingDesk::runProbes(const std::string& dims) {
   if (!obstacle().empty()) return publish();
   state_.probes_failure.clear();
+  std::shared_ptr<TemporaryFolder> folder;
   try {
-    if (folder_ == nullptr) folder_ = std::make_shared<TemporaryFolder>();
+    folder = this->folder();
   } catch (const std::exception& error) {
     state_.probes_failure = error.what();
     return publish();
   }
   const auto run = job_run_ = run_;
-  const auto model = session_.modelOf(*run)->files;
-  job_.start(model->spec().n_layers,
-             [this, run, model, dims, folder = folder_,
-              path = folder_->file(fmt::format("probes-{}.json", ++n_tables_))](
+  const auto open = model();
+  job_.start(open->files->spec().n_layers,
+             [this, run, model = open->files, model_path = open->card.path, dims, folder,
+              path = folder->file(fmt::format("probes-{}.json", ++n_tables_))](
                  JobContext job) -> std::optional<Worker::Deliver> {
                auto table = probe_table(*model, *run, dims, std::move(job));
                if (!table) return std::nullopt;
                ProbesSnapshot made = probes_snapshot(std::move(*table));
                std::ofstream(path) << probe_json(made.table).dump(2) << '\n';
                made.path = path;
+               made.command = probe_command(
+                   model_path, run->input,
+                   CaptureReader::open(run->path)->read_text(run->run, "provenance/command"), dims,
+                   kProbesFile);
                const auto probes = std::make_shared<const ProbesSnapshot>(std::move(made));
                return [this, run, probes] {
                  if (run_ == run) state_.probes = probes;
@@ -181,7 +154,7 @@ void RescalingDesk::computeWithWeights() {
   if (!obstacle().empty()) return publish();
   state_.probes_failure.clear();
   const auto run = job_run_ = run_;
-  const auto model = session_.modelOf(*run)->files;
+  const auto model = this->model()->files;
   job_.start(model->spec().n_layers,
              [this, run, model, dims = dims_,
               key = key_](JobContext job) -> std::optional<Worker::Deliver> {

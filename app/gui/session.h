@@ -30,6 +30,7 @@ inline constexpr int kCornerCells = 32;  // as drawn in 2601.22966
 struct ViewOptions {
   Combine combine = Combine::single;
   bool all_layers = true;  // a combined map is over all layers, or over the selected one
+  bool one_head = false;   // over all layers it is of the selected head, or of all
   AttentionView attention_view = AttentionView::raw;
   AttentionSource attention_source = AttentionSource::automatic;
   bool all_heads = false;         // attention: thumbnails of all heads instead of one map

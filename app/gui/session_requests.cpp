@@ -102,7 +102,8 @@ std::optional<AttentionRequest> Session::attentionRequest() const {
   request.source = options_.attention_source;
   if (options_.combine == Combine::single || !options_.all_layers)
     request.layers = {selection_.cell.layer};
-  if (options_.combine == Combine::single) request.heads = {selection_.cell.head};
+  if (options_.combine == Combine::single || (options_.all_layers && options_.one_head))
+    request.heads = {selection_.cell.head};
   return request;
 }
 

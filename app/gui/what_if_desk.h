@@ -1,32 +1,25 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #pragma once
 
-#include <QObject>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
-#include "app/cli/temporary_folder.h"
-#include "app/gui/background_job.h"
-#include "app/gui/session.h"
+#include "app/gui/run_desk.h"
 #include "core/snapshot/what_if_snapshot.h"
 
 namespace sinkscope {
 
 // The what-if that the user works on: its edits with their history, the rerun of the model in the
 // background, and what it showed. Results are captures in a folder that goes with the desk; they
-// may be saved elsewhere. Maps and previews are read only while the panel is seen.
-class WhatIfDesk : public QObject {
+// may be saved elsewhere.
+class WhatIfDesk : public RunDesk {
   Q_OBJECT
 
  public:
-  // `panel`: whose being shown counts.
   WhatIfDesk(Session& session, QWidget* panel);
-  ~WhatIfDesk() override;
 
   const WhatIfState& state() const { return state_; }
-  const BackgroundJob& job() const { return job_; }
 
   void apply(EditList edits);
   // Edits as --edit takes them, behind those that are there; state().failure says what is wrong.
@@ -50,23 +43,20 @@ class WhatIfDesk : public QObject {
 
   // The command line that does the same; empty without a model and a run. Throws what
   // what_if_command throws.
-  std::string command(const std::string& output) const;
+  std::string command() const;
 
   void fail(const std::string& message);  // says it as state().failure
 
- signals:
-  void changed();  // state() has
-  void progressed(const sinkscope::ProgressView& view);
-
- protected:
-  bool eventFilter(QObject* watched, QEvent* event) override;
-
  private:
+  void follow() override;
+  void look() override;
+  void publish() override;
+  void jobFailed(const std::string& message) override { state_.failure = message; }
   void edited();
-  void follow();    // what is open and selected
-  void look();      // reads what the panel shows, unless that was done
-  void readMaps();  // of the result, for the selected place
-  void publish();
+  std::string commandOf(const WhatIf& edits) const;
+  void readCommand();  // of the selected run
+  void takeResult(std::shared_ptr<const WhatIfResult> result, const WhatIf& edits);
+  void readMaps();          // of the result, for the selected place
   void startPreview();      // of what is selected now; waits for one that is on its way
   bool hasPreview() const;  // an edit is selected
   void endPreview();        // starts the one that waits
@@ -74,29 +64,22 @@ class WhatIfDesk : public QObject {
   void tidy();                           // captures of results that nobody sees any more
   void reopen(const std::string& path);  // where it is open
   void forget();                         // a result that is about something else
-  std::string obstacle() const;
+  std::string obstacle() const;          // also while it is not known how the run was recorded
 
-  Session& session_;
-  QWidget& panel_;
   bool is_looked_at_ = true;  // maps and preview are of what is selected, or being read
   EditHistory history_;
   WhatIfState state_;
   bool runs_always_ = false;
-  std::shared_ptr<const RunFacts> baseline_;  // the selected run
-  std::string recorded_;                      // its command, checked; "" until it is read
-  std::string recorded_failure_;              // why it cannot be used
-  WhatIf result_edits_;                       // what the result is of
+  std::string recorded_;          // its command, checked; "" until it is read
+  std::string recorded_failure_;  // why it cannot be used
+  WhatIf result_edits_;           // what the result is of
   int n_runs_ = 0;
-  std::shared_ptr<TemporaryFolder> folder_;  // null until the first rerun
-  std::shared_ptr<const RunFacts> job_run_;  // what job_ is about
-  BackgroundJob job_, absorb_job_;
+  BackgroundJob absorb_job_;
   EditList preview_edits_;
   int preview_selected_ = -1;
   bool preview_runs_ = false, preview_waits_ = false;
   std::shared_ptr<const PreviewInput> preview_input_;  // read for the last place
-  std::vector<std::string> results_;                   // captures in folder_, oldest first
-  std::shared_ptr<OpenFiles> files_;                   // the worker's
-  std::unique_ptr<Worker> worker_;                     // last: joined first
+  std::vector<std::string> results_;                   // captures in folder(), oldest first
 };
 
 }  // namespace sinkscope

@@ -24,7 +24,7 @@ void copy(const std::string& text) {
 
 void copy_command(WhatIfDesk& desk) {
   try {
-    const std::string command = desk.command("what-if.h5");
+    const std::string command = desk.command();
     if (!command.empty()) copy(command);
   } catch (const Error& error) {
     desk.fail(error.what());
@@ -33,7 +33,7 @@ void copy_command(WhatIfDesk& desk) {
 
 void save(WhatIfPanel& panel, WhatIfDesk& desk) {
   const QString path = QFileDialog::getSaveFileName(&panel, WhatIfPanel::tr("Save the result"),
-                                                    QStringLiteral("what-if.h5"),
+                                                    QString::fromUtf8(kWhatIfFile),
                                                     WhatIfPanel::tr("Captures (*.h5)"));
   if (!path.isEmpty()) desk.save(path.toStdString());
 }

@@ -76,9 +76,8 @@ std::vector<std::string> labels_of(const RunFacts& facts, const std::vector<int>
   return labels;
 }
 
-CompareSnapshot maps_of(const PreviewInput& input, const MatrixF& after) {
+CompareSnapshot maps_of(const PreviewInput& input, const MatrixF& before, const MatrixF& after) {
   const bool is_head = std::holds_alternative<HeadInput>(input.input);
-  const MatrixF& before = input.before;
   CompareSnapshot maps;
   const auto shaped = [&](Grid map) { return is_head ? causal(map, before.rows()) : map; };
   CompareSide side;
@@ -125,7 +124,30 @@ void fill_norm(const NormInput& norm, const PreviewInput& input, const WhatIf& w
                          readable(out.line_before.front()), readable(out.line_after.front()),
                          readable(mean_of({out.line_before.begin() + 1, out.line_before.end()})),
                          readable(mean_of({out.line_after.begin() + 1, out.line_after.end()})));
-  out.maps = maps_of(input, after);
+  out.maps = maps_of(input, input.before, after);
+}
+
+// What the head adds up, where an edit changes that and not the weights alone.
+void fill_addends(const HeadInput& head, const PreviewInput& input, const WhatIf& what_if,
+                  const MatrixF& pattern, PreviewSnapshot& out) {
+  const MatrixF before = addend_lengths(head, {}, input.before),
+                after = addend_lengths(head, what_if, pattern);
+  out.title += ", weight times length of the value";
+  out.line_title = "Σ p·‖v‖ of each key";
+  out.line_before = column_sums(before);
+  out.line_after = column_sums(after);
+  const auto share = [](const std::vector<double>& sums) {
+    double all = 0;
+    for (double one : sums) all += one;
+    return all > 0 ? sums.front() / all : 0;
+  };
+  const double n = static_cast<double>(std::max<Index>(1, before.rows()));
+  const auto size = static_cast<double>(std::max<std::size_t>(1, out.line_before.size()));
+  out.text = fmt::format("mean Σ p·‖v‖ of a query: {} → {}; share of key 0: {} → {}",
+                         readable(mean_of(out.line_before) * size / n),
+                         readable(mean_of(out.line_after) * size / n),
+                         readable(share(out.line_before)), readable(share(out.line_after)));
+  out.maps = maps_of(input, before, after);
 }
 
 void fill_head(const HeadInput& head, const PreviewInput& input, const WhatIf& what_if,
@@ -133,6 +155,13 @@ void fill_head(const HeadInput& head, const PreviewInput& input, const WhatIf& w
   const HeadPreview after = previewed_head(head, what_if);
   out.title = fmt::format("{}, head {}: attention",
                           layer_label(head.layer, input.facts.model.n_layers), head.head);
+  const bool is_output = std::any_of(what_if.begin(), what_if.end(), [&](const Edit& edit) {
+    return touches_output(edit, head.layer, head.head);
+  });
+  if (is_output) {
+    fill_addends(head, input, what_if, after.pattern, out);
+    return;
+  }
   out.line_title = "Key mass of each token";
   out.line_before = column_sums(input.before);
   out.line_after = column_sums(after.pattern);
@@ -141,9 +170,7 @@ void fill_head(const HeadInput& head, const PreviewInput& input, const WhatIf& w
       fmt::format("mean attention to key 0: {} → {}; to no key: {} → {}",
                   readable(out.line_before.front() / n), readable(out.line_after.front() / n),
                   readable(mean_of(head.null)), readable(mean_of(after.null)));
-  if (input.before.rows() < head.seq_len)
-    out.text += fmt::format("; first {} of {} tokens", input.before.rows(), head.seq_len);
-  out.maps = maps_of(input, after.pattern);
+  out.maps = maps_of(input, input.before, after.pattern);
 }
 
 }  // namespace
@@ -190,13 +217,21 @@ PreviewSnapshot preview(const PreviewInput& input, const WhatIf& what_if) {
   const auto* head = std::get_if<HeadInput>(&input.input);
   for (const Edit& edit : what_if)
     out.is_touched =
-        out.is_touched ||
-        (norm != nullptr ? touches_norm(edit, *norm) : touches_head(edit, head->layer, head->head));
+        out.is_touched || (norm != nullptr ? touches_norm(edit, *norm)
+                                           : touches_head(edit, head->layer, head->head) ||
+                                                 touches_output(edit, head->layer, head->head));
   if (norm != nullptr)
     fill_norm(*norm, input, what_if, out);
   else
     fill_head(*head, input, what_if, out);
+  if (head != nullptr && input.before.rows() < head->seq_len)
+    out.text += fmt::format("; first {} of {} tokens", input.before.rows(), head->seq_len);
   if (!out.is_touched) out.text = "none of the edits touches this place; " + out.text;
+  const bool has_mlp = std::any_of(what_if.begin(), what_if.end(), [](const Edit& edit) {
+    return std::holds_alternative<MlpActivation>(edit);
+  });
+  if (has_mlp)
+    out.text += "; what the MLP's activation changes lies behind what is recorded: run the model";
   return out;
 }
 

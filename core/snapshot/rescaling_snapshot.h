@@ -70,8 +70,10 @@ struct ProbeBars {
 struct ProbesSnapshot {
   ProbeTable table;
   std::vector<ProbeBars> groups;
-  std::string path;  // of the table as JSON, for the figure; "" = not written
+  std::string path;     // of the table as JSON, for the figure; "" = not written
+  std::string command;  // that writes it again, as kProbesFile
 };
+inline constexpr const char* kProbesFile = "probes.json";
 ProbesSnapshot probes_snapshot(ProbeTable table);
 
 // Everything the Rescaling panel shows.

@@ -47,6 +47,9 @@ CompareSnapshot read_before_after(const CaptureReader& reader, const WhatIfResul
                                   const BeforeAfterRequest& request,
                                   const std::stop_token& stop = {});
 
+// What a result is called where a command makes it again, and what it is saved as at first.
+inline constexpr const char* kWhatIfFile = "what-if.h5";
+
 // Everything the What-if panel shows.
 struct WhatIfState {
   EditList edits;
@@ -58,8 +61,9 @@ struct WhatIfState {
   std::string failure;      // of the last rerun or change; empty = none
   std::string note;         // what was done last, as "saved what-if.h5"; empty = nothing
   std::shared_ptr<const WhatIfResult> result;
-  std::string saved;        // where the result was saved; empty = it is in a temporary file
-  bool is_current = false;  // the result is that of `edits`
+  std::string saved;           // where the result was saved; empty = it is in a temporary file
+  std::string result_command;  // that makes the result again, as kWhatIfFile
+  bool is_current = false;     // the result is that of `edits`
   BeforeAfterRequest maps_request;
   std::shared_ptr<const CompareSnapshot> maps;
   PreparedComparison prepared_maps;  // of maps, where it was made off the window's thread

@@ -4,9 +4,10 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <type_traits>
+#include <optional>
 
 #include "core/number_text.h"
+#include "core/what_if/outcome.h"
 
 namespace sinkscope {
 namespace {
@@ -99,32 +100,26 @@ std::string edit_sentence(const Edit& edit) {
 }
 
 std::string reach_text(const Edit& edit, const EditSpace& space) {
+  const Touched touched = touched_by({edit}, {space.token_ids}).front();
   std::string text;
-  const auto part = [&](const char* what, std::size_t n, std::size_t of, const std::string& which) {
-    text += fmt::format("{}{} {} of {}", text.empty() ? "" : " · ", what, n, of);
-    if (n < of && n > 0 && n <= kListed) text += fmt::format(" ({})", which);
+  const auto part = [&](const char* what, const std::vector<int>& there, std::size_t of) {
+    text += fmt::format("{}{} {} of {}", text.empty() ? "" : " · ", what, there.size(), of);
+    if (there.size() < of && !there.empty() && there.size() <= kListed)
+      text += fmt::format(" ({})", fmt::join(there, ", "));
   };
-  const auto of_set = [&](const char* what, const IndexSet& set, int n) {
+  const auto part_of = [&](const char* what, const std::optional<IndexSet>& set, std::size_t of) {
+    if (!set) return;
     std::vector<int> there;
-    for (int i = 0; i < n; ++i)
-      if (set.contains(i)) there.push_back(i);
-    part(what, there.size(), static_cast<std::size_t>(n),
-         fmt::format("{}", fmt::join(there, ", ")));
+    for (int i = 0; i < static_cast<int>(of); ++i)
+      if (set->contains(i)) there.push_back(i);
+    part(what, there, of);
   };
-  std::visit(
-      [&](const auto& e) {
-        if constexpr (requires { e.tokens; }) {
-          const std::vector<int> tokens = e.tokens.of(space.token_ids);
-          part("tokens", tokens.size(), space.token_ids.size(),
-               fmt::format("{}", fmt::join(tokens, ", ")));
-        }
-        if constexpr (requires { e.keys; })
-          of_set("keys", e.keys, static_cast<int>(space.token_ids.size()));
-        if constexpr (requires { e.dims; }) of_set("dimensions", e.dims, space.d_model);
-        if constexpr (requires { e.heads; }) of_set("heads", e.heads, space.n_heads);
-        of_set("layers", e.layers, space.n_layers);
-      },
-      edit);
+  const auto count = [](int n) { return static_cast<std::size_t>(n); };
+  if (!touched.tokens.empty()) part("tokens", touched.tokens.front(), space.token_ids.size());
+  part_of("keys", touched.keys, space.token_ids.size());
+  part_of("dimensions", touched.dims, count(space.d_model));
+  part_of("heads", touched.heads, count(space.n_heads));
+  part_of("layers", touched.layers, count(space.n_layers));
   return text;
 }
 

@@ -152,6 +152,11 @@ double take_lost(const HeadPlan& plan, float* row, int i) {
 // A larger map takes too long, and too much memory, for a preview.
 constexpr int kMostWhole = 4096;
 
+template <class AttentionEdit>
+bool covers(const AttentionEdit& edit, int layer, int head) {
+  return edit.layers.contains(layer) && edit.heads.contains(head);
+}
+
 // As many queries and keys as there are whole rows of.
 bool has_whole_maps(const CaptureReader& reader, const std::string& run, int seq_len) {
   if (seq_len > kMostWhole || !reader.has(run, "attention/pattern")) return false;
@@ -200,18 +205,52 @@ HeadInput read_head_input(const CaptureReader& reader, const std::string& run, i
     values = reader.read_f32(run, "attention/window", {row, head, 0, 0}, {1, 1, n, n});
   }
   input.pattern = ConstMapF(values.data(), n, n);
+  if (reader.has(run, "attention/value_norm")) {
+    const std::int64_t n_value = reader.dims(run, "attention/value_norm").at(1);
+    const std::int64_t value_head = head * n_value / reader.model(run).n_heads;
+    input.value_norm =
+        reader.read_f32(run, "attention/value_norm", {row, value_head, 0}, {1, 1, n});
+  }
+  input.token_ids = reader.input(run).token_ids;
   input.lse = reader.read_f64(run, "attention/lse", {row, head, 0}, {1, 1, n});
   input.null = reader.read_f64(run, "attention/null_mass", {row, head, 0}, {1, 1, n});
   return input;
 }
 
 bool touches_head(const Edit& edit, int layer, int head) {
-  const auto covers = [&](const auto& e) {
-    return e.layers.contains(layer) && e.heads.contains(head);
-  };
-  if (const auto* swap = std::get_if<AttentionNormalizer>(&edit)) return covers(*swap);
-  if (const auto* mask = std::get_if<AttentionMaskKey>(&edit)) return covers(*mask);
+  if (const auto* swap = std::get_if<AttentionNormalizer>(&edit)) return covers(*swap, layer, head);
+  if (const auto* mask = std::get_if<AttentionMaskKey>(&edit)) return covers(*mask, layer, head);
   return false;
+}
+
+bool touches_output(const Edit& edit, int layer, int head) {
+  if (const auto* value = std::get_if<AttentionValue>(&edit)) return covers(*value, layer, head);
+  if (const auto* gate = std::get_if<AttentionGate>(&edit)) return covers(*gate, layer, head);
+  return false;
+}
+
+MatrixF addend_lengths(const HeadInput& input, const WhatIf& what_if, const MatrixF& pattern) {
+  if (input.value_norm.empty())
+    throw Error(ErrorKind::unsupported,
+                "the norms of the values are not recorded: an edit of values or gates needs a "
+                "rerun of the model");
+  std::vector<float> length = input.value_norm;
+  for (const Edit& edit : what_if) {
+    if (!touches_output(edit, input.layer, input.head)) continue;
+    if (const auto* value = std::get_if<AttentionValue>(&edit)) {
+      for (int t : value->tokens.of(input.token_ids))
+        if (t < static_cast<int>(length.size()))
+          length[static_cast<std::size_t>(t)] *= static_cast<float>(std::abs(value->scale));
+    } else if (const auto* gate = std::get_if<AttentionGate>(&edit)) {
+      if (!gate->weights.empty())
+        throw Error(ErrorKind::unsupported,
+                    "attention.gate: weights of a file need a rerun of the model");
+      for (float& one : length) one *= static_cast<float>(std::abs(gate->value));
+    }
+  }
+  const Eigen::Map<const Eigen::RowVectorXf> scale(length.data(),
+                                                   static_cast<Eigen::Index>(length.size()));
+  return (pattern.array().rowwise() * scale.array()).matrix();
 }
 
 HeadPreview previewed_head(const HeadInput& input, const WhatIf& what_if) {

@@ -111,7 +111,7 @@ TEST(EditList, FC57_CountsWhatAnEditTouches) {
             "keys 1 of 4 (0) · heads 1 of 3 (2) · layers 30 of 30");
   EXPECT_EQ(reach_text(edit(R"({"edit":"residual.clip","limit":1,"tokens":"ids:8","layers":[99]})"),
                        space),
-            "tokens 0 of 4 · layers 0 of 30");
+            "tokens 0 of 4 · dimensions 576 of 576 · layers 0 of 30");
 }
 
 TEST(EditList, TemplatesAreAboutTheChosenPlace) {

@@ -223,6 +223,57 @@ TEST_F(HeadPreviewTest, OtherHeadsAndLayersAreLeftAlone) {
     EXPECT_EQ(previewed_head(head_, edits(text)).pattern, head_.pattern) << text;
 }
 
+TEST_F(HeadPreviewTest, ValuesAndGatesScaleWhatTheHeadAddsUp) {
+  for (int k = 0; k < kTokens; ++k) {
+    head_.value_norm.push_back(0.25F + 0.5F * static_cast<float>(k));
+    head_.token_ids.push_back(100 + k);
+  }
+  const auto lengths = [&](const char* text) {
+    return addend_lengths(head_, edits(text), head_.pattern);
+  };
+  const MatrixF as_it_is = lengths("[]");
+  EXPECT_FLOAT_EQ(as_it_is(9, 4), head_.pattern(9, 4) * 2.25F);
+  const MatrixF scaled =
+      lengths(R"({"edit":"attention.value","scale":-2,"tokens":"ids:103-104","heads":[1]})");
+  EXPECT_FLOAT_EQ(scaled(9, 4), 2 * as_it_is(9, 4));
+  EXPECT_EQ(scaled(9, 5), as_it_is(9, 5));
+  const MatrixF gated = lengths(R"([{"edit":"attention.gate","value":0.25,"layers":[2]},
+                                    {"edit":"attention.value","scale":0,"tokens":[0]}])");
+  EXPECT_FLOAT_EQ(gated(9, 4), 0.25F * as_it_is(9, 4));
+  EXPECT_EQ(gated(9, 0), 0);
+  EXPECT_EQ(lengths(R"({"edit":"attention.gate","value":0.25,"heads":[0]})"), as_it_is);
+
+  PreviewInput input;
+  input.facts.model.n_layers = 4;
+  input.facts.input.token_ids = head_.token_ids;
+  input.facts.input.token_text.assign(kTokens, "a");
+  input.before = head_.pattern;
+  input.input = head_;
+  // With another normalizer beside it: the weights are those after it.
+  const WhatIf both = edits(R"([{"edit":"attention.normalizer","kind":"softmax1"},
+                                {"edit":"attention.gate","value":0.5}])");
+  const PreviewSnapshot shown = preview(input, both);
+  EXPECT_TRUE(shown.is_touched);
+  EXPECT_THAT(shown.title, HasSubstr("weight times length of the value"));
+  EXPECT_FLOAT_EQ(static_cast<float>(shown.maps.sides[0].map.at(9, 4)), as_it_is(9, 4));
+  EXPECT_FLOAT_EQ(static_cast<float>(shown.maps.sides[1].map.at(9, 4)),
+                  0.5F * previewed_head(head_, both).pattern(9, 4) * 2.25F);
+  EXPECT_EQ(shown.line_after.size(), std::size_t{kTokens});
+  EXPECT_THAT(preview(input, edits(R"({"edit":"mlp.activation","kind":"relu"})")).text,
+              HasSubstr("run the model"));
+  for (const char* text : {R"({"edit":"attention.gate","weights":"F.safetensors"})",
+                           R"({"edit":"attention.value","scale":0})"}) {
+    if (std::string(text).find("scale") != std::string::npos) head_.value_norm.clear();
+    try {
+      lengths(text);
+      ADD_FAILURE() << text;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::unsupported);
+      EXPECT_THAT(error.what(), HasSubstr("rerun"));
+    }
+  }
+}
+
 TEST_F(HeadPreviewTest, APictureIsPooledAndItsDifferenceIsThatOfTheValues) {
   PreviewInput input;
   input.facts.model.n_layers = 4;

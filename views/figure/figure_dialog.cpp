@@ -16,11 +16,11 @@
 #include <QTimer>
 #include <QVBoxLayout>
 #include <algorithm>
+#include <utility>
 
 #include "core/draw/colormap.h"
 #include "core/error.h"
 #include "core/figure/figure_kinds.h"
-#include "core/figure/figure_python.h"
 
 namespace sinkscope {
 namespace {
@@ -55,8 +55,8 @@ bool has_field(const FigureOption& option) {
 }  // namespace
 
 FigureDialog::FigureDialog(const FigureRequest& start, const std::vector<std::string>& inputs,
-                           QWidget* parent)
-    : QDialog(parent) {
+                           std::vector<MadeFile> made, QWidget* parent)
+    : QDialog(parent), made_(std::move(made)) {
   setWindowTitle(tr("Export figure"));
   resize(980, 640);
   pause_ = new QTimer(this);
@@ -167,9 +167,9 @@ QWidget* FigureDialog::makeButtons() {
     return button;
   };
   actions_.push_back(add(tr("Copy as command"), "copy-command",
-                         [this] { copy(figure_command(request(), "figure.pdf")); }));
+                         [this] { copy(lasting_command(request(), "figure.pdf", made_)); }));
   actions_.push_back(
-      add(tr("Copy as Python"), "copy-python", [this] { copy(figure_python(request())); }));
+      add(tr("Copy as Python"), "copy-python", [this] { copy(lasting_python(request(), made_)); }));
   layout->addStretch(1);
   add(tr("Close"), "close", [this] { reject(); });
   actions_.push_back(add(tr("Save…"), "save", [this] { emit saveWanted(request()); }));

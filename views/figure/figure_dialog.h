@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/figure/figure_request.h"
+#include "core/figure/made_file.h"
 
 class QCheckBox;
 class QComboBox;
@@ -28,8 +28,9 @@ class FigureDialog : public QDialog {
 
  public:
   // `inputs`: what could be drawn, as a command would name it; those of `start` are checked.
+  // `made`: those of them whose paths a copied command must not name.
   FigureDialog(const FigureRequest& start, const std::vector<std::string>& inputs,
-               QWidget* parent = nullptr);
+               std::vector<MadeFile> made = {}, QWidget* parent = nullptr);
 
   // What the fields say. Throws Error{invalid_argument} for a field that makes no sense.
   FigureRequest request() const;
@@ -61,6 +62,7 @@ class FigureDialog : public QDialog {
   void copy(const std::string& text);
   void showPicture();
 
+  std::vector<MadeFile> made_;
   QComboBox* kind_ = nullptr;
   QListWidget* inputs_ = nullptr;
   std::vector<Field> fields_;

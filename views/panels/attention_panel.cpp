@@ -29,7 +29,7 @@ struct What {
   const char* text;
   bool is_grid;
   Combine combine;
-  bool all_layers;
+  bool all_layers, one_head = false;
 };
 constexpr What kWhat[] = {
     {QT_TRANSLATE_NOOP("sinkscope::AttentionPanel", "One head"), false, Combine::single, false},
@@ -37,6 +37,10 @@ constexpr What kWhat[] = {
      Combine::mean, false},
     {QT_TRANSLATE_NOOP("sinkscope::AttentionPanel", "Largest over the layer's heads"), false,
      Combine::max, false},
+    {QT_TRANSLATE_NOOP("sinkscope::AttentionPanel", "Mean of the head over all layers"), false,
+     Combine::mean, true, true},
+    {QT_TRANSLATE_NOOP("sinkscope::AttentionPanel", "Largest of the head over all layers"), false,
+     Combine::max, true, true},
     {QT_TRANSLATE_NOOP("sinkscope::AttentionPanel", "Mean over all layers and heads"), false,
      Combine::mean, true},
     {QT_TRANSLATE_NOOP("sinkscope::AttentionPanel", "Largest over all layers and heads"), false,
@@ -48,7 +52,11 @@ constexpr What kWhat[] = {
 int what_index(const AttentionChoice& choice) {
   if (choice.is_grid) return std::size(kWhat) - 1;
   if (choice.combine == Combine::single) return 0;
-  return (choice.combine == Combine::mean ? 1 : 2) + (choice.all_layers ? 2 : 0);
+  const auto found = std::find_if(std::begin(kWhat), std::end(kWhat), [&](const What& what) {
+    return what.combine == choice.combine && what.all_layers == choice.all_layers &&
+           what.one_head == (choice.all_layers && choice.one_head);
+  });
+  return static_cast<int>(found - std::begin(kWhat));
 }
 
 // The row or column that holds a position; −1 before the first.
@@ -140,9 +148,12 @@ void AttentionPanel::build() {
 
 void AttentionPanel::readControls() {
   const What& what = kWhat[std::max(0, what_->currentIndex())];
-  const AttentionChoice choice = {what.is_grid, what.combine, what.all_layers,
+  const AttentionChoice choice = {what.is_grid,
+                                  what.combine,
+                                  what.all_layers,
                                   static_cast<AttentionView>(view_->currentData().toInt()),
-                                  static_cast<AttentionSource>(source_->currentData().toInt())};
+                                  static_cast<AttentionSource>(source_->currentData().toInt()),
+                                  what.one_head};
   if (choice == choice_) return;
   setChoice(choice);
   emit choiceChanged(choice_);

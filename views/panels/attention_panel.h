@@ -27,6 +27,7 @@ struct AttentionChoice {
   bool all_layers = false;  // a combined map: over all layers, else over the selected one
   AttentionView view = AttentionView::raw;
   AttentionSource source = AttentionSource::automatic;
+  bool one_head = false;  // over all layers: of the selected head alone
   bool operator==(const AttentionChoice&) const = default;
 };
 

@@ -13,6 +13,7 @@
 #include "views/panels/compare_link.h"
 #include "views/panels/map_values.h"
 #include "views/theme.h"
+#include "views/widgets/help_button.h"
 
 namespace sinkscope {
 
@@ -46,6 +47,7 @@ ComparePanel::ComparePanel(QWidget* parent)
   bar->addWidget(lock_);
   bar->addWidget(differ_);
   bar->addStretch(1);
+  bar->addWidget(new HelpButton("difference", this));
   grid_ = new QGridLayout;
   auto* column = new QVBoxLayout(this);
   column->addLayout(bar);

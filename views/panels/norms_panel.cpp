@@ -14,6 +14,7 @@
 #include "core/site_name.h"
 #include "views/heatmap/heatmap.h"
 #include "views/panels/map_values.h"
+#include "views/widgets/help_button.h"
 
 namespace sinkscope {
 
@@ -40,6 +41,7 @@ NormsPanel::NormsPanel(QWidget* parent)
   auto* bar = new QHBoxLayout;
   bar->addWidget(view_);
   bar->addWidget(view_text_, 1);
+  bar->addWidget(new HelpButton("norm gain", this));
   view_text_->setForegroundRole(QPalette::PlaceholderText);
   nothing_->setForegroundRole(QPalette::PlaceholderText);
   nothing_->setAlignment(Qt::AlignCenter);

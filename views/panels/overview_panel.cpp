@@ -2,6 +2,7 @@
 #include "views/panels/overview_panel.h"
 
 #include <QComboBox>
+#include <QGridLayout>
 #include <QHBoxLayout>
 #include <QLabel>
 #include <QSignalBlocker>
@@ -39,9 +40,17 @@ OverviewPanel::OverviewPanel(QWidget* parent)
   bar->addWidget(new QLabel(tr("Map:"), this));
   bar->addWidget(kind_);
   bar->addWidget(new HelpButton("sink score", this));
+  bar->addWidget(new HelpButton("first-token score", this));
   bar->addStretch(1);
   auto* lines = new QHBoxLayout;
-  for (LinePlot* plot : {stream_, score_, kurtosis_}) lines->addWidget(plot);
+  const std::pair<LinePlot*, const char*> plots[] = {
+      {stream_, "max |x|"}, {score_, "sink score"}, {kurtosis_, "kurtosis"}};
+  for (const auto& [plot, term] : plots) {
+    auto* both = new QGridLayout;  // one above the other: the plot keeps its width
+    both->addWidget(plot, 0, 0);
+    both->addWidget(new HelpButton(term, this), 0, 0, Qt::AlignTop | Qt::AlignRight);
+    lines->addLayout(both, 1);
+  }
   auto* layout = new QVBoxLayout(this);
   layout->addLayout(bar);
   layout->addWidget(heatmap_, 3);

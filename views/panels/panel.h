@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "core/draw/prepared_map.h"
-#include "core/figure/figure_request.h"
+#include "core/figure/made_file.h"
 #include "core/snapshot/pinned_value.h"
 
 namespace sinkscope {
@@ -55,8 +55,8 @@ class Panel : public QWidget {
   virtual std::optional<CellRect> zoomedTo() const { return std::nullopt; }
   // The figure of what is shown, where that is not the session's to say; nullopt = it is.
   virtual std::optional<FigureRequest> figureRequest() const { return std::nullopt; }
-  // Why a command that draws that figure would be of no use later; empty = it is.
-  virtual QString copyObstacle() const { return {}; }
+  // The files of that figure that go with the window.
+  virtual std::vector<MadeFile> madeFiles() const { return {}; }
   // Marks what is selected for all panels.
   virtual void setSelection(const CellRef& /*selection*/) {}
   // Marks what is pinned, wherever it is here.

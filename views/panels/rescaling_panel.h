@@ -39,6 +39,7 @@ class RescalingPanel : public Panel {
   void setRangeRequest(const RangeRequest& request) override;
   QString valuesAsText() const override;
   std::optional<FigureRequest> figureRequest() const override;
+  std::vector<MadeFile> madeFiles() const override;
 
   QString headText() const;
   QString roleText() const;

@@ -86,7 +86,8 @@ QWidget* RescalingPanel::makeEvidence() {
   bar->addWidget(evidence_dims_);
   bar->addWidget(new QLabel(tr("key"), all));
   bar->addWidget(key_);
-  bar->addWidget(new HelpButton("rescale factor", all));
+  for (const char* term : {"bound", "share", "rescale factor"})
+    bar->addWidget(new HelpButton(term, all));
   bar->addStretch(1);
   bar->addWidget(weights_);
   auto* grid = new QGridLayout;

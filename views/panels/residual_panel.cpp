@@ -54,6 +54,7 @@ ResidualPanel::ResidualPanel(QWidget* parent)
     bar->addWidget(box, 1);
   }
   bar->addWidget(corner_);
+  for (const char* term : {"max |x|", "first 1‰ ratio"}) bar->addWidget(new HelpButton(term, this));
   source_text_->setForegroundRole(QPalette::PlaceholderText);
   source_text_->setWordWrap(true);
   auto* layout = new QVBoxLayout(this);

@@ -266,10 +266,9 @@ std::optional<FigureRequest> WhatIfPanel::figureRequest() const {
   return request;
 }
 
-QString WhatIfPanel::copyObstacle() const {
-  return state_.result != nullptr && state_.saved.empty()
-             ? tr("The result is in a temporary file: save it first.")
-             : QString();
+std::vector<MadeFile> WhatIfPanel::madeFiles() const {
+  if (state_.result == nullptr || !state_.saved.empty()) return {};
+  return {{state_.result->path, kWhatIfFile, state_.result_command}};
 }
 
 }  // namespace sinkscope

@@ -42,7 +42,7 @@ class WhatIfPanel : public Panel {
   QString valuesAsText() const override;
   void setSelection(const CellRef& selection) override;
   std::optional<FigureRequest> figureRequest() const override;
-  QString copyObstacle() const override;
+  std::vector<MadeFile> madeFiles() const override;
 
   QString summaryText() const;
   QString failureText() const;

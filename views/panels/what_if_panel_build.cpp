@@ -2,6 +2,7 @@
 // What the What-if panel is made of.
 #include <QCheckBox>
 #include <QComboBox>
+#include <QGridLayout>
 #include <QHBoxLayout>
 #include <QHeaderView>
 #include <QLabel>
@@ -218,7 +219,10 @@ QWidget* WhatIfPanel::makeResult() {
   preview_layout->addWidget(preview_line_, 2);
   auto* lines = new QWidget(tabs_);
   auto* lines_layout = new QVBoxLayout(lines);
-  lines_layout->addWidget(kl_, 1);
+  auto* kl = new QGridLayout;
+  kl->addWidget(kl_, 0, 0);
+  kl->addWidget(new HelpButton("KL", lines), 0, 0, Qt::AlignTop | Qt::AlignRight);
+  lines_layout->addLayout(kl, 1);
   lines_layout->addWidget(peaks_, 1);
   auto* table = new QTableView(tabs_);
   table->setModel(numbers_);

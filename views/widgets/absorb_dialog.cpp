@@ -9,6 +9,8 @@
 #include <QLineEdit>
 #include <QPushButton>
 
+#include "views/widgets/help_button.h"
+
 namespace sinkscope {
 
 AbsorbDialog::AbsorbDialog(const QString& folder, QWidget* parent)
@@ -41,7 +43,10 @@ AbsorbDialog::AbsorbDialog(const QString& folder, QWidget* parent)
   auto* form = new QFormLayout(this);
   form->addRow(text);
   form->addRow(tr("Dimensions"), dims_);
-  form->addRow(tr("Factor k"), factor_);
+  auto* factor = new QHBoxLayout;
+  factor->addWidget(factor_, 1);
+  factor->addWidget(new HelpButton("absorption", this));
+  form->addRow(tr("Factor k"), factor);
   form->addRow(tr("New folder"), place);
   form->addRow(buttons);
   setMinimumWidth(460);

@@ -6,17 +6,25 @@
 
 #include <QApplication>
 #include <QClipboard>
+#include <QComboBox>
+#include <QDragEnterEvent>
+#include <QLineEdit>
+#include <QMenu>
+#include <QMimeData>
 #include <QTest>
 #include <atomic>
 #include <filesystem>
 #include <fstream>
+#include <set>
 
 #include "app/gui/compare_bar.h"
 #include "app/gui/figure_of_panel.h"
 #include "app/gui/navigation_column.h"
+#include "app/gui/panel_table.h"
 #include "app/gui/reading_column.h"
 #include "app/gui/trial_reading.h"
 #include "capture/engine.h"
+#include "core/help_texts.h"
 #include "tests/app/cli_run.h"
 #include "tests/app/small_capture.h"
 #include "tests/support/shared_files.h"
@@ -26,8 +34,10 @@
 #include "views/panels/attention_panel.h"
 #include "views/panels/norms_panel.h"
 #include "views/panels/overview_panel.h"
+#include "views/widgets/absorb_dialog.h"
 #include "views/widgets/findings_list.h"
 #include "views/widgets/head_squares.h"
+#include "views/widgets/help_button.h"
 #include "views/widgets/token_strip.h"
 
 namespace sinkscope {
@@ -310,6 +320,99 @@ TEST_F(MainWindowTest, WhatIsExportedIsWhatIsSeen) {
   EXPECT_THAT(residual, HasSubstr("--signed"));
   EXPECT_THAT(figure_command(*figure_of_panel("overview", session(), {}), "f.pdf"),
               HasSubstr("--score with-row0"));
+}
+
+TEST_F(MainWindowTest, WhatIsDroppedOpensAndIsAmongTheRecentFiles) {
+  QMimeData mime;
+  mime.setUrls({QUrl::fromLocalFile(QString::fromStdString(path_))});
+  QDragEnterEvent enter({10, 10}, Qt::CopyAction, &mime, Qt::LeftButton, Qt::NoModifier);
+  QApplication::sendEvent(window_.get(), &enter);
+  EXPECT_TRUE(enter.isAccepted());
+  QDropEvent drop(QPointF(10, 10), Qt::CopyAction, &mime, Qt::LeftButton, Qt::NoModifier);
+  QApplication::sendEvent(window_.get(), &drop);
+  ASSERT_TRUE(QTest::qWaitFor([&] { return session().run() != nullptr; }, 10000));
+  EXPECT_EQ(session().run()->path, path_);
+  QMenu* recent = nullptr;
+  for (QMenu* menu : window_->findChildren<QMenu*>())
+    if (menu->title() == QStringLiteral("Recent")) recent = menu;
+  ASSERT_NE(recent, nullptr);
+  emit recent->aboutToShow();
+  ASSERT_FALSE(recent->actions().isEmpty());
+  EXPECT_EQ(recent->actions().front()->text().toStdString(), path_) << "the last one first";
+}
+
+TEST_F(MainWindowTest, FindingLeadsToATokenADimensionOrAHead) {
+  open_capture();
+  QTest::keyClick(window_.get(), Qt::Key_F, Qt::ControlModifier);
+  auto* find = window_->navigation().findChild<QLineEdit*>();
+  const auto look_for = [&](const char* text) {
+    find->setText(QString::fromUtf8(text));
+    QTest::keyClick(find, Qt::Key_Return);
+    return session().selection().cell;
+  };
+  const CellRef head = look_for("L2H3");
+  EXPECT_EQ(head.layer, 2);
+  EXPECT_EQ(head.head, 3);
+  EXPECT_EQ(look_for("5").dim, 5);
+  const std::string label = session().run()->input.token_text[4];
+  EXPECT_EQ(
+      session().run()->input.token_text[static_cast<std::size_t>(look_for(label.c_str()).token)],
+      label);
+}
+
+TEST_F(MainWindowTest, WhatIsSeenIsCopiedAsImageCommandAndPython) {
+  open_capture();
+  session().select({2, 3});
+  window_->showPanel("attention");
+  const auto copy = [&](const char* what) {
+    for (QAction* action : window_->actions())
+      if (action->text() == QString::fromUtf8(what)) action->trigger();
+  };
+  copy("Image");
+  EXPECT_EQ(QApplication::clipboard()->image().size(), window_->panel()->grab().toImage().size());
+  copy("As command");
+  EXPECT_THAT(QApplication::clipboard()->text().toStdString(),
+              HasSubstr("sinkscope figure attention-head " + path_));
+  copy("As Python");
+  EXPECT_THAT(QApplication::clipboard()->text().toStdString(), HasSubstr("import h5py"));
+}
+
+TEST_F(MainWindowTest, AHeadIsAveragedOverTheLayers) {
+  open_capture();
+  session().select({1, 3});
+  window_->showPanel("attention");
+  auto* attention = dynamic_cast<AttentionPanel*>(window_->panel());
+  ASSERT_NE(attention, nullptr);
+  auto* what = attention->findChild<QComboBox*>();
+  what->setCurrentText(QStringLiteral("Mean of the head over all layers"));
+  EXPECT_EQ(what->currentText(), QStringLiteral("Mean of the head over all layers"));
+  ASSERT_TRUE(QTest::qWaitFor(
+      [&] {
+        const auto map = session().attention().snapshot;
+        return map != nullptr && map->request.combine == Combine::mean;
+      },
+      10000));
+  EXPECT_TRUE(session().attention().snapshot->request.layers.empty()) << "all of them";
+  EXPECT_EQ(session().attention().snapshot->request.heads, std::vector<int>{3});
+  const auto request = figure_of_panel("attention", session(), {});
+  EXPECT_THAT(figure_command(*request, "f.pdf"), HasSubstr("figure attention-mean"));
+  EXPECT_THAT(figure_command(*request, "f.pdf"), HasSubstr("--head 3"));
+  what->setCurrentText(QStringLiteral("Largest over the layer's heads"));
+  EXPECT_EQ(session().options().one_head, false);
+}
+
+TEST_F(MainWindowTest, EveryTermHasItsQuestionMark) {
+  open_capture();
+  for (const PanelEntry& entry : panel_table()) window_->showPanel(entry.id);
+  std::set<std::string> terms;
+  const auto collect = [&](const QWidget& widget) {
+    for (const HelpButton* button : widget.findChildren<HelpButton*>())
+      terms.insert(button->term().toStdString());
+  };
+  collect(*window_);
+  collect(AbsorbDialog(QStringLiteral("/tmp/absorbed")));
+  for (const HelpText& help : help_texts())
+    EXPECT_TRUE(terms.contains(std::string(help.term))) << help.term;
 }
 
 TEST_F(MainWindowTest, APinFollowsItsCellThroughRunsAndPanels) {

@@ -308,6 +308,25 @@ TEST_F(WhatIfWindow, AResultCanBeKeptAsACapture) {
   EXPECT_EQ(reader->edits("run0"), std::vector<std::string>{"run0_edit0"});
 }
 
+TEST_F(WhatIfWindow, TheCopiedFigureOfAnUnsavedResultMakesItAgain) {
+  open_model(kPlanted);
+  record(QStringLiteral("abcabcabc"), "abc.h5");
+  go_to_what_if();
+  desk_->apply({{ResidualClip{50, {}, {}, {}}}});
+  run_model();
+  desk_->apply({{ResidualClip{25, {}, {}, {}}}});  // not run: the result is of the others
+  const auto request = panel_->figureRequest();
+  ASSERT_TRUE(request.has_value());
+  ASSERT_EQ(test::shell(figure_command(*request, "now.pdf"), folder_).code, 0);
+  ASSERT_TRUE(hand_->choose(QStringLiteral("Copy"), QStringLiteral("As command")));
+  const std::string command = QApplication::clipboard()->text().toStdString();
+  EXPECT_THAT(command, HasSubstr(R"("limit":50)"));
+  EXPECT_THAT(command, ::testing::Not(HasSubstr(request->inputs.front())));
+  const test::CliRun run = test::shell(command, folder_);
+  ASSERT_EQ(run.code, 0) << command << run.err;
+  EXPECT_TRUE(test::read_file(folder_ + "/figure.pdf") == test::read_file(folder_ + "/now.pdf"));
+}
+
 TEST_F(WhatIfWindow, ATwinHasNoPreview) {
   open_model(kPlanted);
   const std::string edited = folder_ + "/edited.h5";
@@ -391,8 +410,15 @@ TEST_F(WhatIfWindow, ProbesRunFromTheButtonAndAreTheVerbs) {
   // The bars are a figure of the same table.
   const auto figure = panel->figureRequest();
   ASSERT_TRUE(figure.has_value());
-  const test::CliRun drawn = test::shell(figure_command(*figure, "probes.svg"), folder_);
+  test::CliRun drawn = test::shell(figure_command(*figure, "probes.svg"), folder_);
   EXPECT_EQ(drawn.code, 0) << drawn.err;
+  // What is copied makes the table again: the window's goes with it.
+  const std::string command = lasting_command(*figure, "again.svg", panel->madeFiles());
+  EXPECT_THAT(command, ::testing::StartsWith("sinkscope probe "));
+  EXPECT_THAT(command, ::testing::Not(HasSubstr(figure->inputs.front())));
+  drawn = test::shell(command, folder_);
+  EXPECT_EQ(drawn.code, 0) << command << drawn.err;
+  EXPECT_TRUE(test::read_file(folder_ + "/again.svg") == test::read_file(folder_ + "/probes.svg"));
   // Another run is another question.
   const std::string other = folder_ + "/other.h5";
   ASSERT_EQ(test::cli({"capture", kPlanted, "--tokens", "0,5,9", "-o", other}).code, 0);

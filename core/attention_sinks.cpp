@@ -184,6 +184,14 @@ void all_keys(const Stored& s, const RunInput& input, const SinkOptions& options
 
 }  // namespace
 
+std::string why_not_judged(const AttentionSinks& attention, const SinkOptions& options) {
+  const int queries = attention.gu.queries;
+  if (attention.skipped_last_keys < queries) return "no head has a finite score";
+  return fmt::format(
+      "no key has {} later {} in {} token{} (--min-queries)", options.min_later_queries,
+      options.min_later_queries == 1 ? "query" : "queries", queries, queries == 1 ? "" : "s");
+}
+
 AttentionSinks attention_sinks(const CaptureReader& reader, const std::string& run,
                                const RunInput& input, const SinkOptions& options, int layers_end) {
   AttentionSinks out;

@@ -40,7 +40,14 @@ struct AttentionSinks {
   GuReport gu;
   std::vector<SinkToken> sink_tokens;  // by heads, then by max_score
   int skipped_last_keys = 0;           // keys with too few later queries to be reported
+
+  // Whether a sink token could have been reported: a key with enough later queries, a finite score.
+  bool can_be_judged() const { return skipped_last_keys < gu.queries && gu.sink_ratio.cells > 0; }
 };
+
+// Why no sink token can be looked for in a run that has softmax attention but cannot be judged:
+// "no key has 8 later queries in 6 tokens (--min-queries)".
+std::string why_not_judged(const AttentionSinks& attention, const SinkOptions& options);
 
 // From attention/{layers,key_mass,visible,null_mass} and, for a cut, attention/window. Blocks from
 // `layers_end` on (not yet recorded) are left out. Without attention statistics everything is

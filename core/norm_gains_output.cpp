@@ -40,8 +40,8 @@ Json role_json(const NormRoleGains& role, JsonNumbers& numbers) {
   }
   return {{"role", role.role},
           {"kind", role.kind},
-          {"eps", role.eps},
-          {"offset", role.offset},
+          {"eps", numbers.number(role.eps)},
+          {"offset", numbers.number(role.offset)},
           {"width", role.width},
           {"layers", std::move(layers)},
           {"median", std::move(median)},
@@ -56,8 +56,8 @@ Json role_json(const NormRoleGains& role, JsonNumbers& numbers) {
 std::string starred_line(const char* title, const std::vector<GainAt>& gains, int n_layers) {
   std::string out = fmt::format("  {}\n", title);
   for (const GainAt& g : gains) {
-    out += fmt::format("    ★ dim {:<5} {}  in {}", g.dim, pad_left(readable(g.value), 10),
-                       layer_label(g.layer, n_layers));
+    out += fmt::format("    ★ dim {:<5} {}  {}{}", g.dim, pad_left(readable(g.value), 10),
+                       g.layer < 0 ? "" : "in ", layer_label(g.layer, n_layers));
     if (g.raw != g.value) out += fmt::format("   (stored as {})", readable(g.raw));
     out += '\n';
   }
@@ -71,27 +71,34 @@ Json norm_gains_json(const std::vector<NormRoleGains>& roles) {
   JsonNumbers numbers;
   Json norms = Json::array();
   for (const NormRoleGains& role : roles) norms.push_back(role_json(role, numbers));
-  return {{"schema", "sinkscope.norms/1"},
-          {"conventions",
-           {{"gain", "effective: stored weight + offset; raw is the stored weight"},
-            {"layers", "0-based block indices; -1 = after the last block"},
-            {"median", "element (n-1)//2 of the sorted gains of one norm"},
-            {"starred",
-             "dimensions with the largest |ln|gain|| over the layers: deviation from 1 on a "
-             "log scale, each with its most deviating layer"},
-            {"starred_from_median", "the same for gain / median of its layer"},
-            {"non_finite_values", "NaN and infinity are null here; this counts them"}}},
-          {"norms", std::move(norms)},
-          {"non_finite_values", numbers.n_non_finite()}};
+  return {
+      {"schema", "sinkscope.norms/1"},
+      {"conventions",
+       {{"gain", "effective: stored weight + offset; raw is the stored weight"},
+        {"layers", "0-based block indices; -1 = after the last block"},
+        {"median", "element (n-1)//2 of the sorted gains of one norm"},
+        {"starred",
+         "dimensions with the largest |ln|gain|| over the layers: deviation from 1 on a "
+         "log scale, each with its most deviating layer"},
+        {"starred_from_median", "the same for gain / median of its layer"},
+        {"non_finite_gains", "gains in the file that are NaN or infinite; no number here has them"},
+        {"non_finite_values", "numbers of this report that are null: NaN or infinite"}}},
+      {"norms", std::move(norms)},
+      {"non_finite_values", numbers.n_non_finite()}};
 }
 
 std::string norm_gains_text(const std::vector<NormRoleGains>& roles, int n_layers) {
   std::string out;
   for (const NormRoleGains& role : roles) {
     if (!out.empty()) out += '\n';
-    out += fmt::format("{}  {} norm, eps {:g}{}, {} gains\n", role.role, role.kind, role.eps,
-                       role.offset == 0 ? "" : fmt::format(", stored gain + {:g}", role.offset),
-                       role.width);
+    const std::string eps =
+        std::isnan(role.eps) ? "eps not known" : fmt::format("eps {:g}", role.eps);
+    const std::string offset = std::isnan(role.offset) ? ", offset not known"
+                               : role.offset == 0
+                                   ? ""
+                                   : fmt::format(", stored gain + {:g}", role.offset);
+    out +=
+        fmt::format("{}  {} norm, {}{}, {} gains\n", role.role, role.kind, eps, offset, role.width);
     out += starred_line("starred: farthest from 1 on a log scale", role.starred, n_layers);
     if (role.norms.size() > 1) {
       out += starred_line("farthest from the median of their layer", role.starred_from_median,

@@ -109,12 +109,17 @@ double finite_positions(const PartStats& part) {
   return n;
 }
 
-std::vector<int> leading(std::vector<int> order, int n) {
-  if (static_cast<int>(order.size()) > n) order.resize(static_cast<std::size_t>(n));
+}  // namespace
+
+std::vector<int> leading_dims(const std::vector<double>& mean_abs, int n) {
+  const auto is_nan = [](double v) { return std::isnan(v); };
+  std::vector<int> order = sorted_dims(mean_abs);
+  // NaN come last, and have no order of their own.
+  const auto n_known = static_cast<std::ptrdiff_t>(mean_abs.size()) -
+                       std::count_if(mean_abs.begin(), mean_abs.end(), is_nan);
+  order.resize(static_cast<std::size_t>(std::min<std::ptrdiff_t>(n_known, n)));
   return order;
 }
-
-}  // namespace
 
 PartStats detection_part(const SiteStats& site, const PositionFilter& filter) {
   const bool first_was_asked_for =
@@ -190,17 +195,12 @@ ResidualRun residual_sinks(const CaptureReader& reader, const std::string& run,
 
   out.pool.h_avg = mean_over_states(sites, true);
   out.pool.h_avg_rest = mean_over_states(sites, false);
-  if (out.pool.n_tokens > 0) {
-    report.sorted_dims = leading(sorted_dims(out.pool.h_avg), options.n_sorted_dims);
-  }
-  if (out.pool.n_rest > 0) {
-    report.sorted_dims_without_first =
-        leading(sorted_dims(out.pool.h_avg_rest), options.n_sorted_dims);
-  }
+  report.sorted_dims = leading_dims(out.pool.h_avg, options.n_sorted_dims);
+  report.sorted_dims_without_first = leading_dims(out.pool.h_avg_rest, options.n_sorted_dims);
   report.first_permille_ratio = first_permille_ratio(out.pool.h_avg, options.permille);
   report.first_permille_ratio_without_first =
       first_permille_ratio(out.pool.h_avg_rest, options.permille);
-  report.non_finite = stats.non_finite();
+  report.non_finite = find_non_finite(reader, run, layers_end);
   return out;
 }
 

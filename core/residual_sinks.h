@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/capture_reader.h"
+#include "core/non_finite.h"
 #include "core/sink_options.h"
 #include "core/site_stats.h"
 
@@ -70,8 +71,11 @@ struct ResidualReport {
   std::vector<int> outlier_features;  // LLM.int8's, over the block states
   bool has_outlier_features = false;
   std::map<std::string, std::string> not_computed;  // quantity -> what it needs
-  std::int64_t non_finite = 0;  // NaN and infinities met in the streamed statistics
+  NonFinite non_finite;  // over the statistics of all sites, norms and taps included
 };
+
+// The first n dimensions by descending mean |h|; one without any finite value has no place.
+std::vector<int> leading_dims(const std::vector<double>& mean_abs, int n);
 
 // What is needed to pool several runs.
 struct ResidualPool {

@@ -124,39 +124,35 @@ class SpreadAccumulator {
   std::vector<Table> tables_;
 };
 
-// In how many runs each number occurs.
+// In how many runs each number or text occurs.
+template <class Member>
 class RunTally {
  public:
-  void add(const std::set<int>& members) {
-    for (const int m : members) ++runs_[m];
+  void add(const std::set<Member>& members) {
+    for (const Member& m : members) ++runs_[m];
   }
-  std::vector<std::pair<int, int>> most_first() const {
-    std::vector<std::pair<int, int>> list(runs_.begin(), runs_.end());
+  std::vector<std::pair<Member, int>> most_first() const {
+    std::vector<std::pair<Member, int>> list(runs_.begin(), runs_.end());
     std::stable_sort(list.begin(), list.end(),
                      [](const auto& a, const auto& b) { return a.second > b.second; });
     return list;
   }
 
  private:
-  std::map<int, int> runs_;
+  std::map<Member, int> runs_;
 };
 
-template <class Items, class Member>
-std::set<int> members_of(const Items& items, Member member) {
-  std::set<int> members;
+template <class Item, class Member>
+std::set<Member> members_of(const std::vector<Item>& items, Member Item::*member) {
+  std::set<Member> members;
   for (const auto& item : items) members.insert(item.*member);
   return members;
 }
 
 void pool_residual(const ResidualPool& pool, const SinkOptions& options, ResidualReport& out) {
   find_residual_sinks(pool.detection, options.min_m2, out);
-  const auto order = [&](const std::vector<double>& mean_abs) {
-    std::vector<int> dims = sorted_dims(mean_abs);
-    dims.resize(std::min(dims.size(), static_cast<std::size_t>(options.n_sorted_dims)));
-    return dims;
-  };
-  if (pool.n_tokens > 0) out.sorted_dims = order(pool.h_avg);
-  if (pool.n_rest > 0) out.sorted_dims_without_first = order(pool.h_avg_rest);
+  out.sorted_dims = leading_dims(pool.h_avg, options.n_sorted_dims);
+  out.sorted_dims_without_first = leading_dims(pool.h_avg_rest, options.n_sorted_dims);
   out.first_permille_ratio = first_permille_ratio(pool.h_avg, options.permille);
   out.first_permille_ratio_without_first = first_permille_ratio(pool.h_avg_rest, options.permille);
 }
@@ -180,6 +176,12 @@ std::vector<Quantity> quantities(const RunReport& run) {
   return std::move(q.list);
 }
 
+std::vector<std::pair<std::string, NonFinite>> non_finite_values(const SinkReport& report) {
+  std::vector<std::pair<std::string, NonFinite>> out;
+  for (const RunReport& run : report.runs) out.emplace_back(run.name, run.residual.non_finite);
+  return out;
+}
+
 SinkReport sink_report(const CaptureReader& reader, std::vector<std::string> runs,
                        const SinkOptions& options) {
   if (runs.empty()) runs = {reader.default_run()};
@@ -193,7 +195,8 @@ SinkReport sink_report(const CaptureReader& reader, std::vector<std::string> run
 
   ResidualPool pool;
   SpreadAccumulator spreads;
-  RunTally sink_dims, massive_dims, sink_tokens;
+  RunTally<int> sink_dims, massive_dims, sink_tokens;
+  RunTally<std::string> sink_texts;
   for (const std::string& name : runs) {
     if (!report.complete && reader.whole_layers(name) < report.layers_done) {
       report.left_out.push_back(name);
@@ -210,6 +213,9 @@ SinkReport sink_report(const CaptureReader& reader, std::vector<std::string> run
     sink_dims.add(members_of(run.residual.sinks, &ResidualSink::dim));
     massive_dims.add(members_of(run.residual.massive, &MassiveActivation::dim));
     sink_tokens.add(members_of(run.attention.sink_tokens, &SinkToken::token));
+    std::set<std::string> texts = members_of(run.attention.sink_tokens, &SinkToken::text);
+    texts.erase("");  // ids without a tokenizer
+    sink_texts.add(texts);
     report.runs.push_back(std::move(run));
   }
   AllRuns& all = report.all;
@@ -221,6 +227,7 @@ SinkReport sink_report(const CaptureReader& reader, std::vector<std::string> run
   all.runs_with_sink_dim = sink_dims.most_first();
   all.runs_with_massive_dim = massive_dims.most_first();
   all.runs_with_sink_token = sink_tokens.most_first();
+  all.runs_with_sink_text = sink_texts.most_first();
   return report;
 }
 

@@ -49,9 +49,10 @@ struct AllRuns {
   // sorted_dims_without_first and the ratios are filled.
   ResidualReport residual;
   double max_inf_norm = 0;  // largest over the names of the mean infinity norm over the runs
-  std::vector<std::pair<int, int>> runs_with_sink_dim;     // dim, runs; most runs first
-  std::vector<std::pair<int, int>> runs_with_massive_dim;  // dim, runs
-  std::vector<std::pair<int, int>> runs_with_sink_token;   // position, runs
+  std::vector<std::pair<int, int>> runs_with_sink_dim;           // dim, runs; most runs first
+  std::vector<std::pair<int, int>> runs_with_massive_dim;        // dim, runs
+  std::vector<std::pair<int, int>> runs_with_sink_token;         // position, runs
+  std::vector<std::pair<std::string, int>> runs_with_sink_text;  // label, runs, at any position
 };
 
 struct SinkReport {
@@ -78,8 +79,12 @@ nlohmann::ordered_json sink_report_json(const SinkReport& report);
 // For a terminal, ending in the findings.
 std::string sink_report_text(const SinkReport& report);
 
-// One table, one number a row: run,quantity,layer,head,site,token,dim,value.
+// One table, one number a row: run,quantity,layer,head,site,token,dim,value,text. Of many runs,
+// also what holds over them, as run "all".
 std::string sink_report_csv(const SinkReport& report);
+
+// The NaN and infinite values of each run, by its name: for non_finite_warning.
+std::vector<std::pair<std::string, NonFinite>> non_finite_values(const SinkReport& report);
 
 // Three plain sentences, each with its criterion: attention sink, massive activation, residual
 // sink.

@@ -133,8 +133,13 @@ Json residual_json(const RunReport& run, JsonNumbers& numbers) {
     out["outlier_tensors"] = outlier_tensors_json(r.outlier_tensors, numbers);
   }
   if (r.has_outlier_features) out["outlier_features"] = r.outlier_features;
-  if (!r.not_computed.empty()) out["not_computed"] = r.not_computed;
-  out["non_finite_recorded"] = r.non_finite;
+  out["not_computed"] = r.not_computed;
+  out["non_finite_recorded"] = r.non_finite.count;
+  if (r.non_finite.count > 0) {
+    out["first_non_finite"] = {{"site", r.non_finite.site.text()},
+                               {"token", r.non_finite.token},
+                               {"dim", r.non_finite.dim}};
+  }
   return out;
 }
 
@@ -154,9 +159,10 @@ Json spread_json(const SpreadTable& table, JsonNumbers& numbers) {
           {"max", shaped(&Spread::max)}};
 }
 
-Json counts_json(const std::vector<std::pair<int, int>>& counts, const char* what) {
+template <class Member>
+Json counts_json(const std::vector<std::pair<Member, int>>& counts, const char* what) {
   Json out = Json::array();
-  for (const auto& [number, runs] : counts) out.push_back({{what, number}, {"runs", runs}});
+  for (const auto& [member, runs] : counts) out.push_back({{what, member}, {"runs", runs}});
   return out;
 }
 
@@ -180,6 +186,7 @@ Json all_json(const AllRuns& all, JsonNumbers& numbers) {
     out[spread_key(table.shape.name)] = spread_json(table, numbers);
   }
   out["runs_with_sink_token"] = counts_json(all.runs_with_sink_token, "token");
+  out["runs_with_sink_text"] = counts_json(all.runs_with_sink_text, "text");
   Json& residual = out["residual"];
   residual["sites"] = all.residual.sites;
   put_dims(all.residual, numbers, residual);

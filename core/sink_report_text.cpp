@@ -40,6 +40,8 @@ std::string header(const SinkReport& report) {
   if (report.options.at.kind != PositionFilter::Kind::all) {
     out += fmt::format("Residual numbers are over {}.\n", describe_positions(report.options.at));
   }
+  const std::string non_finite = non_finite_warning(non_finite_values(report));
+  if (!non_finite.empty()) out += fmt::format("Not all is finite: {}.\n", non_finite);
   return out;
 }
 
@@ -64,7 +66,9 @@ std::string layer_table(const AttentionSinks& a, const SinkOptions& options, int
 std::string attention_section(const SinkReport& report, const RunReport& run) {
   const AttentionSinks& a = run.attention;
   std::string out = fmt::format("\nAttention sinks  [{}]\n", sink_token_criterion(report.options));
-  if (a.layers.empty()) return out + "  no softmax attention here\n";
+  if (a.layers.empty())
+    return out + (!report.complete && report.layers_done == 0 ? "  no whole layer yet\n"
+                                                              : "  no softmax attention here\n");
   for (std::size_t i = 0; i < std::min(kShown, a.sink_tokens.size()); ++i) {
     const SinkToken& t = a.sink_tokens[i];
     out += fmt::format(
@@ -73,7 +77,10 @@ std::string attention_section(const SinkReport& report, const RunReport& run) {
         layer_label(t.layer, report.model.n_layers), t.head, t.mean_score,
         t.special ? "   special" : "");
   }
-  if (a.sink_tokens.empty()) out += "  none\n";
+  if (!a.can_be_judged())
+    out += fmt::format("  cannot be looked for: {}\n", why_not_judged(a, report.options));
+  else if (a.sink_tokens.empty())
+    out += "  none\n";
   out += more(a.sink_tokens.size());
   out += fmt::format("  first-token score of the mean map: {:.3f} with row 0, {:.3f} without\n",
                      a.mean_map.with_row0, a.mean_map.without_row0);
@@ -127,23 +134,25 @@ std::string residual_section(const SinkReport& report, const ResidualReport& r) 
   const auto top = std::max_element(r.m2.begin(), r.m2.end(), [](double a, double b) {
     return std::isnan(a) ? !std::isnan(b) : a < b;
   });
-  if (r.sinks.empty() && top != r.m2.end() && !std::isnan(*top)) {
+  if (top == r.m2.end() || std::isnan(*top)) {
+    out += "  cannot be looked for: no finite value at these positions\n";
+  } else if (r.sinks.empty()) {
     const auto s = static_cast<std::size_t>(top - r.m2.begin());
     out += fmt::format("  none; M2 is {} at most, at {} in dimension {}\n", readable(*top),
                        r.sites[s], r.m2_dim[s]);
   }
-  out += fmt::format(
-      "\nSorted dimensions  [mean |h| over the block states]\n  with token 0:     {}\n",
-      fmt::join(r.sorted_dims.begin(),
-                r.sorted_dims.begin() + std::min<std::ptrdiff_t>(16, std::ssize(r.sorted_dims)),
-                " "));
-  if (!r.sorted_dims_without_first.empty()) {
-    const auto n = std::min<std::ptrdiff_t>(16, std::ssize(r.sorted_dims_without_first));
-    out += fmt::format("  without token 0:  {}\n",
-                       fmt::join(r.sorted_dims_without_first.begin(),
-                                 r.sorted_dims_without_first.begin() + n, " "));
-  }
+  out += "\nSorted dimensions  [mean |h| over the block states]\n";
+  const auto order = [&](const char* which, const std::vector<int>& dims) {
+    const auto n = std::min<std::ptrdiff_t>(16, std::ssize(dims));
+    if (n > 0)
+      out += fmt::format("  {}{}\n", which, fmt::join(dims.begin(), dims.begin() + n, " "));
+  };
+  order("with token 0:     ", r.sorted_dims);
+  order("without token 0:  ", r.sorted_dims_without_first);
+  if (r.sorted_dims.empty() && r.sorted_dims_without_first.empty())
+    out += "  no order: no dimension has finite values in every state\n";
   const int d_model = report.model.d_model;
+  if (std::isnan(r.first_permille_ratio)) return out;
   return out + fmt::format("  first 1‰ ({} of {} dimensions): {:.1f} ‰ of all activation\n",
                            first_permille_count(d_model, report.options.permille), d_model,
                            r.first_permille_ratio);
@@ -174,10 +183,6 @@ std::string kurtosis_section(const RunReport& run) {
     const auto n = r.outlier_features.size();
     out += fmt::format("  LLM.int8 outlier features: {} dimensions{}{}\n", n, n > 0 ? ": " : "",
                        readable_list(r.outlier_features, 12));
-  }
-  if (r.non_finite > 0) {
-    out += fmt::format("  {} values are NaN or infinite; they count in no number here\n",
-                       r.non_finite);
   }
   return out;
 }
@@ -236,6 +241,12 @@ std::string many_runs(const SinkReport& report) {
   };
   out += '\n';
   counts("attention sink on token", all.runs_with_sink_token);
+  for (std::size_t i = 0; i < std::min(kShown, all.runs_with_sink_text.size()); ++i) {
+    const auto& [text, n_runs] = all.runs_with_sink_text[i];
+    out += fmt::format("  attention sink on a token {}: {} of {} runs\n", quoted(text), n_runs,
+                       all.n_runs);
+  }
+  out += more(all.runs_with_sink_text.size());
   counts("massive dimension", all.runs_with_massive_dim);
   counts("residual sink dimension", all.runs_with_sink_dim);
   return out + residual_section(report, all.residual);

@@ -178,9 +178,6 @@ const RunStats::Hook& RunStats::hook(const std::string& name) {
   loaded->token_max_abs = check(reader_.read_f64(run_, token + "max_abs"), token, n_tokens);
   loaded->token_max_dim = check(reader_.read_i32(run_, token + "max_dim"), token, n_tokens);
   below(loaded->token_max_dim, loaded->width, token + "max_dim");
-  for (const char* field : {"n_nan", "n_inf"}) {
-    for (const int n : reader_.read_i32(run_, token + field)) non_finite_ += n;
-  }
   if (const std::string path = group + "/median_abs"; reader_.has(run_, path)) {
     loaded->median_abs = check(reader_.read_f64(run_, path), path, n_layers);
   }

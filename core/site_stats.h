@@ -68,8 +68,6 @@ class RunStats {
   SiteStats site(const SiteName& site, std::optional<int> stream_index = std::nullopt);
 
   const RunInput& input() const { return input_; }
-  // NaN and infinities counted in the hooks read so far.
-  std::int64_t non_finite() const { return non_finite_; }
 
  private:
   struct Hook;
@@ -82,7 +80,6 @@ class RunStats {
   PositionFilter filter_;
   RunInput input_;
   std::map<std::string, std::shared_ptr<const Hook>> hooks_;
-  std::int64_t non_finite_ = 0;
 };
 
 // Calls `visit` with consecutive rows [n, D] of one site of residual/stream, at most 16 MiB at a

@@ -49,15 +49,22 @@ const char* const kHelp =
     "      sink_dims, residual_sinks [{dim, sites, site, ratio, argmax_hit, mean, sd}],\n"
     "      outlier_tensors {names, inf_norm, kurtosis, max_inf_norm, max_ffn_inf_norm,\n"
     "      max_block_inf_norm, avg_kurtosis, max_kurtosis, max_block_kurtosis}, outlier_features,\n"
-    "      not_computed (what this capture cannot tell), non_finite_recorded}}]\n"
+    "      not_computed (what this capture cannot tell, and what it takes; {} where nothing is "
+    "missing),\n"
+    "      non_finite_recorded, first_non_finite {site, token, dim} (only where there is one)}}]\n"
     "  all {runs, tokens and every number above as {mean, sd, min, max} over the runs (with\n"
-    "    n_sink_tokens and gu.max), runs_with_sink_token, residual: m2, argmax_hit and "
-    "sorted_dims\n"
-    "    over the positions of all runs, m2_over_runs, argmax_hit_over_runs and the like as "
-    "spreads,\n"
+    "    n_sink_tokens and gu.max), runs_with_sink_token [{token, runs}], runs_with_sink_text\n"
+    "    [{text, runs}] (at any position), residual: m2, argmax_hit, sorted_dims and both\n"
+    "    first_permille_ratio over the positions of all runs, their spreads over the runs as\n"
+    "    m2_over_runs, argmax_hit_over_runs, first_permille_ratio_over_runs,\n"
+    "    first_permille_ratio_without_first_over_runs,\n"
     "    max_inf_norm_of_means, runs_with_sink_dim, runs_with_massive_dim [{dim, runs}]}\n"
     "Per-head arrays are [layer with softmax attention][head], per-site arrays follow sites.\n"
-    "--csv columns: run,quantity,layer,head,site,token,dim,value.\n\n"
+    "--csv columns: run,quantity,layer,head,site,token,dim,value,text (a token's label). "
+    "sorted_dims\n"
+    "have their rank as value; run is \"all\" for what holds over many runs, spreads as "
+    "NAME.mean,\n"
+    "NAME.sd, NAME.min and NAME.max.\n\n"
     "example: sinkscope sinks RUN.h5 --run all --json";
 
 struct SinkFlags {
@@ -102,6 +109,14 @@ MassiveMode parse_massive(const std::string& text) {
               fmt::format("--massive: expected auto, absolute, ratio or zscore, found '{}'", text));
 }
 
+PositionFilter parse_positions(const std::string& text) {
+  try {
+    return PositionFilter::parse(text);
+  } catch (const Error& error) {
+    throw Error(error.kind(), fmt::format("--at: {}", error.what()));
+  }
+}
+
 SinkOptions sink_options(const SinkFlags& flags) {
   constexpr std::int64_t kMaxInt = std::numeric_limits<int>::max();
   SinkOptions options;
@@ -112,7 +127,7 @@ SinkOptions sink_options(const SinkFlags& flags) {
   if (flags.min_queries)
     options.min_later_queries =
         static_cast<int>(parse_integer("--min-queries", *flags.min_queries, 0, kMaxInt));
-  if (flags.at) options.at = PositionFilter::parse(*flags.at);
+  if (flags.at) options.at = parse_positions(*flags.at);
   if (flags.massive) options.massive.mode = parse_massive(*flags.massive);
   if (flags.min_m2) options.min_m2 = parse_number("--min-m2", *flags.min_m2, 1, 1e9);
   if (flags.permille) {
@@ -126,6 +141,8 @@ SinkOptions sink_options(const SinkFlags& flags) {
 
 void print_report(const SinkFlags& flags, const SinkReport& report, const std::string& next,
                   Console& console) {
+  const std::string non_finite = non_finite_warning(non_finite_values(report));
+  if (!non_finite.empty()) console.warn(fmt::format("{}::{}", report.path, non_finite));
   if (flags.json) {
     console.out << sink_report_json(report).dump() << '\n';
   } else if (flags.csv) {

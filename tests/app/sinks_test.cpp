@@ -61,7 +61,7 @@ TEST_F(SinksTest, OneRunByItsPath) {
 TEST_F(SinksTest, CsvIsOneTable) {
   const CliRun run = cli({"sinks", path, "--csv"});
   ASSERT_EQ(run.code, 0) << run.err;
-  EXPECT_THAT(run.out, ::testing::StartsWith("run,quantity,layer,head,site,token,dim,value\n"));
+  EXPECT_THAT(run.out, ::testing::StartsWith("run,quantity,layer,head,site,token,dim,value,text\n"));
   EXPECT_GT(test::n_lines(run.out), 50);
 }
 

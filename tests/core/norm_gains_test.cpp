@@ -12,7 +12,9 @@
 namespace sinkscope {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 // Two layers, five dimensions, zero-centered storage: effective = raw + 1.
 NormFacts ffn_norms() {
@@ -109,6 +111,11 @@ TEST(NormGains, TextAndCsvCarryTheSameValues) {
   const std::string text = norm_gains_text(roles, 8);
   EXPECT_THAT(text, HasSubstr("ln2  rms norm, eps 1e-05, stored gain + 1, 5 gains"));
   EXPECT_THAT(text, HasSubstr("★ dim 3"));
+  EXPECT_THAT(text, HasSubstr("  in blocks."));
+  NormFacts final_norm = ffn_norms();
+  final_norm.layers.assign(final_norm.layers.size(), -1);
+  EXPECT_THAT(norm_gains_text(norm_gains({final_norm}), 8),
+              AllOf(HasSubstr("  after the last block"), Not(HasSubstr("in after"))));
   EXPECT_THAT(text, HasSubstr("blocks.7 (8th of 8)"));
   const std::string csv = norm_gains_csv(roles);
   EXPECT_THAT(csv, HasSubstr("role,layer,median,min,min_dim,min_raw,max,max_dim,max_raw\n"));

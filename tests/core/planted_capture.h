@@ -49,11 +49,13 @@ inline std::vector<float> planted_stream() {
 }
 
 inline void add_planted_run(FakeCapture& capture, const std::string& run, bool record_stream = true,
-                            const std::vector<float>& stream = planted_stream()) {
+                            const std::vector<float>& stream = planted_stream(),
+                            const std::vector<float>& pattern = planted_pattern(),
+                            const std::string& first_token = "<s>") {
   RunInput input;
   for (int t = 0; t < Planted::n_tokens; ++t) {
     input.token_ids.push_back(t == 0 ? 0 : 10 + t);
-    input.token_text.push_back(t == 0 ? "<s>" : "w" + std::to_string(t));
+    input.token_text.push_back(t == 0 ? first_token : "w" + std::to_string(t));
   }
   input.bos_positions = {0};
   capture.add_run(run, input);
@@ -63,7 +65,7 @@ inline void add_planted_run(FakeCapture& capture, const std::string& run, bool r
   capture.facts.n_heads = Planted::n_heads;
   capture.facts.n_kv_heads = 1;
   capture.facts.d_model = Planted::width;
-  put_attention(capture, run, {0, 1}, Planted::n_heads, planted_pattern());
+  put_attention(capture, run, {0, 1}, Planted::n_heads, pattern);
   put_residual(capture, run, Planted::n_layers, Planted::width, stream, record_stream);
 }
 

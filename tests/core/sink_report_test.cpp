@@ -186,20 +186,150 @@ TEST(SinkReport, FindingsSayWhenNoPositionMatches) {
   EXPECT_FALSE(sink_report_text(report).empty());
 }
 
+FakeCapture short_prompt(int n_tokens) {
+  FakeCapture capture;
+  RunInput input;
+  for (int t = 0; t < n_tokens; ++t) input.token_ids.push_back(4 + t);
+  capture.add_run("run0", input);
+  capture.facts.n_layers = 1;
+  std::vector<float> map, stream;  // everything goes to key 0
+  for (int q = 0; q < n_tokens; ++q)
+    for (int k = 0; k < n_tokens; ++k) map.push_back(static_cast<float>(k == 0));
+  for (int i = 0; i < 3 * n_tokens * 2; ++i) stream.push_back(static_cast<float>(1 + i % 3));
+  test::put_attention(capture, "run0", {0}, 1, map);
+  test::put_residual(capture, "run0", 1, 2, stream, false);
+  return capture;
+}
+
+TEST(SinkReport, APromptTooShortForSinkTokensSaysSo) {
+  const SinkReport report = sink_report(short_prompt(6), {}, {});
+  EXPECT_EQ(report.runs[0].attention.gu.sink_ratio.ratio, 1);
+  EXPECT_THAT(sink_findings(report)[0],
+              HasSubstr("No attention sink can be looked for: no key has 8 later queries in 6 "
+                        "tokens (--min-queries). ["));
+  EXPECT_THAT(sink_report_text(report),
+              HasSubstr("  cannot be looked for: no key has 8 later queries in 6 tokens"));
+  // One more than 8 tokens, or fewer queries asked for, and the sink is there.
+  EXPECT_THAT(sink_findings(sink_report(short_prompt(9), {}, {}))[0],
+              HasSubstr("Token 0 \"t0\" is an attention sink"));
+  EXPECT_THAT(sink_findings(sink_report(short_prompt(6), {}, {.min_later_queries = 5}))[0],
+              HasSubstr("Token 0 \"t0\" is an attention sink"));
+}
+
+TEST(SinkReport, OneTokenHasNoResidualSinksToLookFor) {
+  EXPECT_THAT(sink_report_text(sink_report(short_prompt(1), {}, {})),
+              HasSubstr("no peer-reviewed threshold exists]\n  cannot be looked for: no finite"));
+}
+
+// FC-44: a value that overflowed is told by its place, and never read as "nothing there".
+TEST(FieldCases, FC44_NonFiniteValuesAreNamedByTheirPlaceAndLeaveNothingRuledOut) {
+  constexpr int kBadToken = 4, kBadDim = 3, kState = Planted::n_tokens * Planted::width;
+  FakeCapture capture;
+  std::vector<float> stream = test::planted_stream();
+  stream[1 * kState + kBadToken * Planted::width + kBadDim] =
+      std::numeric_limits<float>::infinity();
+  for (std::size_t i = 2 * kState; i < stream.size(); ++i) stream[i] = std::nanf("");
+  test::add_planted_run(capture, "run0", false, stream);
+  std::vector<float> maps(test::planted_pattern().size(), std::nanf(""));
+  test::put_attention(capture, "run0", {0, 1}, Planted::n_heads, maps);
+
+  const SinkReport report = sink_report(capture, {}, {});
+  const NonFinite& found = report.runs[0].residual.non_finite;
+  EXPECT_EQ(found.count, 1 + 3 * kState);
+  EXPECT_EQ(found.site.text(), "blocks.0.hook_resid_mid");
+  EXPECT_EQ(found.token, kBadToken);
+  EXPECT_EQ(found.dim, kBadDim);
+  const std::string place =
+      "253 values are NaN or infinite, the first at "
+      "blocks.0.hook_resid_mid, token 4, dimension 3";
+  const auto findings = sink_findings(report);
+  EXPECT_THAT(findings[0], HasSubstr("No attention sink can be looked for: no head has a finite "
+                                     "score; " +
+                                     place));
+  EXPECT_THAT(findings[1],
+              HasSubstr("No massive activation is found, and none can be ruled out: " + place));
+  EXPECT_TRUE(report.runs[0].residual.sorted_dims.empty());
+  EXPECT_TRUE(report.all.residual.sorted_dims.empty());
+  const std::string text = sink_report_text(report);
+  EXPECT_THAT(text, HasSubstr("Not all is finite: run0: " + place));
+  EXPECT_THAT(text, HasSubstr("no order: no dimension has finite values in every state"));
+  const Json residual = sink_report_json(report)["runs"][0]["residual"];
+  EXPECT_EQ(residual["non_finite_recorded"], 253);
+  EXPECT_EQ(residual["first_non_finite"],
+            (Json{{"site", "blocks.0.hook_resid_mid"}, {"token", 4}, {"dim", 3}}));
+}
+
+// Three prompts that begin with different tokens; the last is the strongest in everything.
+FakeCapture three_runs() {
+  FakeCapture capture;
+  const char* const first_words[] = {"The", "<|im_start|>", "Once"};
+  for (int i = 0; i < 3; ++i) {
+    const std::string run = "run" + std::to_string(i);
+    std::vector<float> stream = test::planted_stream();
+    for (float& h : stream) h = h == -5000 ? -5000.0F - 100.0F * static_cast<float>(i) : h;
+    std::vector<float> maps = test::planted_pattern();
+    // The sink head keeps back a part of its last query, less in each run.
+    const auto sink = Planted::sink_layer * Planted::n_heads + Planted::sink_head;
+    const int t = Planted::n_tokens;
+    maps[static_cast<std::size_t>(sink * t * t + (t - 1) * t)] =
+        0.7F + 0.1F * static_cast<float>(i);
+    test::add_planted_run(capture, run, false, stream, maps, first_words[i]);
+  }
+  return capture;
+}
+
+TEST(SinkReport, FindingsOverManyRunsQuoteTheStrongestRunAndItsOwnToken) {
+  const SinkReport report = sink_report(three_runs(), {"run0", "run1", "run2"}, {});
+  const auto findings = sink_findings(report);
+  EXPECT_THAT(findings[0],
+              HasSubstr("Position 0 (\"Once\" in run2) is an attention sink in 3 of 3 runs: 1 of 6 "
+                        "heads"));
+  EXPECT_THAT(findings[0], HasSubstr("(in run2), 0.992 at most"));  // (11 + 0.9) / 12
+  EXPECT_THAT(findings[1],
+              HasSubstr("Dimension 4 is massive in 3 of 3 runs: |h| reaches 5,200.0 at "
+                        "blocks.0.hook_resid_post on token 0 \"Once\" of run2"));
+  const Json all = sink_report_json(report)["all"];
+  EXPECT_EQ(all["runs_with_sink_token"], Json::parse(R"([{"token":0,"runs":3}])"));
+  EXPECT_EQ(all["runs_with_sink_text"],
+            Json::parse(R"([{"text":"<|im_start|>","runs":1},{"text":"Once","runs":1},)"
+                        R"({"text":"The","runs":1}])"));
+  EXPECT_THAT(sink_report_text(report),
+              HasSubstr("attention sink on a token \"Once\": 1 of 3 runs"));
+}
+
 TEST(SinkReport, CsvIsOneTableWithOneNumberARow) {
   const std::string csv = sink_report_csv(sink_report(one_run(), {}, {}));
   std::istringstream lines(csv);
   std::string line;
   int n = 0;
   while (std::getline(lines, line)) {
-    EXPECT_EQ(std::count(line.begin(), line.end(), ','), 7) << line;
+    EXPECT_EQ(std::count(line.begin(), line.end(), ','), 8) << line;
     ++n;
   }
   EXPECT_GT(n, 60);
-  EXPECT_THAT(csv, HasSubstr("run,quantity,layer,head,site,token,dim,value\n"));
-  EXPECT_THAT(csv, HasSubstr("run0,attention.gu.score,1,2,,,,1\n"));
-  EXPECT_THAT(csv, HasSubstr("run0,residual.max_abs,,,blocks.1.hook_resid_post,0,4,5000\n"));
-  EXPECT_THAT(csv, HasSubstr("run0,sink_token.heads,,,,0,,1\n"));
+  EXPECT_THAT(csv, HasSubstr("run,quantity,layer,head,site,token,dim,value,text\n"));
+  EXPECT_THAT(csv, HasSubstr("run0,attention.gu.score,1,2,,,,1,\n"));
+  EXPECT_THAT(csv, HasSubstr("run0,residual.max_abs,,,blocks.1.hook_resid_post,0,4,5000,\n"));
+  EXPECT_THAT(csv, HasSubstr("run0,sink_token.heads,,,,0,,1,<s>\n"));
+  EXPECT_THAT(csv, HasSubstr("run0,token_id,,,,3,,13,w3\n"));
+  EXPECT_THAT(csv, HasSubstr("run0,attention.gu.epsilon,,,,,,0.3,\n"));
+  EXPECT_THAT(csv, HasSubstr("run0,attention.gu.cells,,,,,,6,\n"));
+  EXPECT_THAT(csv, HasSubstr("run0,residual.sorted_dims,,,,,4,0,\n"));
+  EXPECT_THAT(csv, HasSubstr("run0,residual.sorted_dims,,,,,5,1,\n"));
+  EXPECT_THAT(csv, HasSubstr("run0,residual.sorted_dims_without_first,,,,,5,0,\n"));
+  EXPECT_THAT(csv, HasSubstr("run0,residual.outlier_feature,,,,,5,1,\n"));
+  EXPECT_THAT(csv, ::testing::Not(HasSubstr("\nall,")));
+}
+
+TEST(SinkReport, CsvOfManyRunsHasWhatHoldsOverThem) {
+  const std::string csv = sink_report_csv(sink_report(two_runs(), {"run0", "run1"}, {}));
+  EXPECT_THAT(csv, HasSubstr("all,residual.max_abs.mean,,,blocks.0.hook_resid_post,,,2525.5,\n"));
+  EXPECT_THAT(csv, HasSubstr("all,attention.gu.score.max,1,2,,,,1,\n"));
+  EXPECT_THAT(csv, HasSubstr("all,residual.m2,,,blocks.0.hook_resid_post,,5,46,\n"));
+  EXPECT_THAT(csv, HasSubstr("all,residual.sorted_dims_without_first,,,,,5,0,\n"));
+  EXPECT_THAT(csv, HasSubstr("all,runs_with_sink_token,,,,0,,2,\n"));
+  EXPECT_THAT(csv, HasSubstr("all,runs_with_sink_text,,,,,,2,<s>\n"));
+  EXPECT_THAT(csv, HasSubstr("all,residual.runs_with_massive_dim,,,,,4,1,\n"));
 }
 
 TEST(SinkReport, OfAnUnfinishedCaptureReadsWholeLayersOnly) {
@@ -213,7 +343,14 @@ TEST(SinkReport, OfAnUnfinishedCaptureReadsWholeLayersOnly) {
 
   capture.n_layers_done = 0;  // nothing yet: still a report
   const SinkReport empty = sink_report(capture, {}, {});
-  EXPECT_EQ(sink_findings(empty).size(), 3U);
+  EXPECT_THAT(
+      sink_findings(empty),
+      ElementsAre(HasSubstr("No attention sink can be looked for: no layer of the capture is"),
+                  HasSubstr("No massive activation can be looked for: no layer"),
+                  HasSubstr("No residual sink can be looked for: no layer")));
+  EXPECT_THAT(sink_report_text(empty), HasSubstr("Attention sinks"));
+  EXPECT_THAT(sink_report_text(empty), HasSubstr("  no whole layer yet"));
+  EXPECT_THAT(sink_report_text(empty), ::testing::Not(HasSubstr("nan")));
   EXPECT_FALSE(sink_report_text(empty).empty());
   EXPECT_EQ(sink_report_json(empty)["layers_done"], 0);
 }

@@ -201,6 +201,7 @@ DimSums sums_of(const float* state, int width, int dim, int begin, int end) {
   DimSums s;
   for (int t = begin; t < end; ++t) {
     const double x = state[std::ptrdiff_t{t} * width + dim];
+    if (!std::isfinite(x)) continue;
     s.count += 1;
     s.mean += x;
     s.mean_abs += std::abs(x);
@@ -215,6 +216,7 @@ DimSums sums_of(const float* state, int width, int dim, int begin, int end) {
   }
   for (int t = begin; t < end; ++t) {
     const double d = state[std::ptrdiff_t{t} * width + dim] - s.mean;
+    if (!std::isfinite(d)) continue;
     s.m2 += d * d;
     s.m3 += d * d * d;
     s.m4 += d * d * d * d;
@@ -222,11 +224,14 @@ DimSums sums_of(const float* state, int width, int dim, int begin, int end) {
   return s;
 }
 
+// −1: no finite value
 int argmax_dim(const float* row, int width) {
-  return static_cast<int>(
-      std::max_element(row, row + width,
-                       [](float a, float b) { return std::abs(a) < std::abs(b); }) -
-      row);
+  int best = -1;
+  for (int d = 0; d < width; ++d) {
+    if (!std::isfinite(row[d])) continue;
+    if (best < 0 || std::abs(row[d]) > std::abs(row[best])) best = d;
+  }
+  return best;
 }
 
 }  // namespace
@@ -237,7 +242,7 @@ void put_stats(FakeCapture& capture, const std::string& run, const std::string& 
   const int n = static_cast<int>(layers.size());
   const int t_end = capture.input(run).seq_len();
   const std::string group = "stats/" + hook;
-  std::vector<double> token_max, token_dim, median_abs;
+  std::vector<double> token_max, token_dim, median_abs, n_nan, n_inf;
   for (int part = 0; part < 2; ++part) {
     std::map<std::string, std::vector<double>> fields;
     for (int i = 0; i < n; ++i) {
@@ -245,8 +250,8 @@ void put_stats(FakeCapture& capture, const std::string& run, const std::string& 
       const int begin = part, end = part == 0 ? 1 : t_end;
       std::vector<double> argmax_count(static_cast<std::size_t>(width), 0.0);
       for (int t = begin; t < end; ++t) {
-        argmax_count[static_cast<std::size_t>(
-            argmax_dim(state + std::ptrdiff_t{t} * width, width))] += 1;
+        const int d = argmax_dim(state + std::ptrdiff_t{t} * width, width);
+        if (d >= 0) argmax_count[static_cast<std::size_t>(d)] += 1;
       }
       for (int d = 0; d < width; ++d) {
         const DimSums s = sums_of(state, width, d, begin, end);
@@ -274,19 +279,23 @@ void put_stats(FakeCapture& capture, const std::string& run, const std::string& 
       const float* row = state + std::ptrdiff_t{t} * width;
       const int d = argmax_dim(row, width);
       token_dim.push_back(d);
-      token_max.push_back(std::abs(row[d]));
+      token_max.push_back(d < 0 ? std::nan("") : std::abs(row[d]));
+      n_nan.push_back(static_cast<double>(
+          std::count_if(row, row + width, [](float x) { return std::isnan(x); })));
+      n_inf.push_back(static_cast<double>(
+          std::count_if(row, row + width, [](float x) { return std::isinf(x); })));
     }
     std::vector<double> sorted;
-    for (int j = 0; j < t_end * width; ++j) sorted.push_back(std::abs(state[j]));
+    for (int j = 0; j < t_end * width; ++j)
+      if (std::isfinite(state[j])) sorted.push_back(std::abs(state[j]));
     std::sort(sorted.begin(), sorted.end());
-    median_abs.push_back(sorted[(sorted.size() - 1) / 2]);
+    median_abs.push_back(sorted.empty() ? std::nan("") : sorted[(sorted.size() - 1) / 2]);
   }
-  const std::vector<double> zeros(token_max.size(), 0.0);
   capture.put(run, group + "/layers", {n}, {layers.begin(), layers.end()});
   capture.put(run, group + "/token/max_abs", {n, t_end}, token_max);
   capture.put(run, group + "/token/max_dim", {n, t_end}, token_dim);
-  capture.put(run, group + "/token/n_nan", {n, t_end}, zeros);
-  capture.put(run, group + "/token/n_inf", {n, t_end}, zeros);
+  capture.put(run, group + "/token/n_nan", {n, t_end}, n_nan);
+  capture.put(run, group + "/token/n_inf", {n, t_end}, n_inf);
   if (is_residual) capture.put(run, group + "/median_abs", {n}, median_abs);
 }
 

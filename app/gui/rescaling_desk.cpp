@@ -16,13 +16,6 @@
 namespace sinkscope {
 namespace {
 
-std::vector<ProbeMode> all_modes() {
-  std::vector<ProbeMode> modes;
-  for (int i = 0; i <= static_cast<int>(ProbeMode::remove_const); ++i)
-    modes.push_back(static_cast<ProbeMode>(i));
-  return modes;
-}
-
 // The table of `sinkscope probe MODEL --dims DIMS` for the tokens of a recorded run.
 std::optional<ProbeTable> probe_table(const ModelFiles& model, const RunFacts& run,
                                       const std::string& dims, JobContext job) {
@@ -44,8 +37,8 @@ std::optional<ProbeTable> probe_table(const ModelFiles& model, const RunFacts& r
       throw Error(ErrorKind::invalid_argument, "dimensions: expected some, found all of them");
   }
   table.rows =
-      planned_probes(probe_readers(model.spec().n_layers, false),
-                     {PositionFilter::parse("rest"), PositionFilter::parse("first")}, all_modes());
+      probes_of(model.spec(), false,
+                {PositionFilter::parse("rest"), PositionFilter::parse("first")}, all_probe_modes());
   if (!measure_probes(model, evaluate_like(request), table, job)) return std::nullopt;
   return table;
 }

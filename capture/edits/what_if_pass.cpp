@@ -59,7 +59,7 @@ std::size_t count(const TokenSet& tokens, const std::vector<std::vector<int>>& p
 
 // Every position and key that an edit lists is somewhere, and is seen by somebody.
 void require_touch(const Edit& edit, const std::vector<std::vector<int>>& prompts,
-                   const char* whose) {
+                   const char* whose, bool sees_later_keys) {
   std::size_t longest = 0;
   for (const auto& ids : prompts) longest = std::max(longest, ids.size());
   const auto n = static_cast<int>(longest);
@@ -77,7 +77,7 @@ void require_touch(const Edit& edit, const std::vector<std::vector<int>>& prompt
           if (last >= n)
             refuse(edit,
                    fmt::format("key {} is in no {}: the longest has {} tokens", last, whose, n));
-          if (last == n - 1)
+          if (last == n - 1 && !sees_later_keys)
             refuse(edit,
                    fmt::format("key {} is seen by no other query: the longest {} has {} tokens",
                                last, whose, n));
@@ -90,11 +90,12 @@ void require_touch(const Edit& edit, const std::vector<std::vector<int>>& prompt
 
 void WhatIfPass::check_tokens() const {
   for (const Edit& edit : parts_->what_if) {
-    require_touch(edit, parts_->token_ids, "prompt");
+    require_touch(edit, parts_->token_ids, "prompt", parts_->spec.bidirectional);
     const auto* set = std::get_if<ResidualSet>(&edit);
     if (set == nullptr || set->how != ResidualSet::How::mean) continue;
     if (!parts_->calibration_ids.empty())
-      require_touch(edit, parts_->calibration_ids, "calibration prompt");
+      require_touch(edit, parts_->calibration_ids, "calibration prompt",
+                    parts_->spec.bidirectional);
     else if (count(set->tokens, parts_->token_ids) == 1)
       refuse(edit,
              "the mean is over a single position, which it leaves as it is: more prompts, or "

@@ -61,13 +61,29 @@ std::optional<CaptureSummary> record_capture(const ModelFiles& model, const Capt
   return summary;
 }
 
-Error with_kept_layers(const Error& error, const std::string& path) {
+std::string kept_layers(const std::string& path) {
   const std::string part = path + ".part";
   std::error_code ignored;
-  if (error.kind() == ErrorKind::invalid_argument || !std::filesystem::exists(part, ignored))
-    return error;
-  return Error(error.kind(), fmt::format("{}; whole layers are in {}, --resume goes on with it",
-                                         error.what(), part));
+  if (!std::filesystem::exists(part, ignored)) return "";
+  const auto reader = CaptureReader::open(part);
+  const auto& runs = reader->runs();
+  const bool has_any = std::any_of(runs.begin(), runs.end(), [&](const std::string& run) {
+    return reader->whole_layers(run) > 0;
+  });
+  return has_any ? fmt::format("whole layers are in {}", part)
+                 : fmt::format("no layer in {} is whole yet", part);
+}
+
+Error with_kept_layers(const Error& error, const std::string& path) {
+  if (error.kind() == ErrorKind::invalid_argument) return error;
+  std::string kept;
+  try {
+    kept = kept_layers(path);
+  } catch (const Error&) {  // the failure that brought us here is the one to tell
+  }
+  return kept.empty() ? error
+                      : Error(error.kind(),
+                              fmt::format("{}; {}, --resume goes on with it", error.what(), kept));
 }
 
 }  // namespace sinkscope

@@ -17,6 +17,10 @@ std::optional<CaptureSummary> record_capture(const ModelFiles& model, const Capt
                                              const CaptureLayout& layout, const std::string& path,
                                              CaptureWriter::Existing existing, JobContext job);
 
+// "whole layers are in `path`.part", or "no layer in `path`.part is whole yet".
+// "" where there is no such file. Throws what CaptureReader throws.
+std::string kept_layers(const std::string& path);
+
 // The failure of a recording to `path`, saying where its whole layers are if there are any.
 Error with_kept_layers(const Error& error, const std::string& path);
 

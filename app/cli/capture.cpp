@@ -6,6 +6,7 @@
 #include <cmath>
 #include <filesystem>
 #include <future>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <ostream>
 
@@ -14,15 +15,20 @@
 #include "app/cli/record_job.h"
 #include "app/cli/run_cli.h"
 #include "app/cli/verbs.h"
+#include "app/record_capture.h"
 #include "core/capture_reader.h"
 #include "core/error.h"
+#include "core/non_finite.h"
+#include "core/number_text.h"
 
 namespace sinkscope {
 namespace {
 
 const char* const kHelp =
     "Levels of --record: stats (every statistic, no large array), stream (+ the residual stream),\n"
-    "maps (+ attention maps), all (+ norm outputs, q, k, v, z). logits and single hooks are added\n"
+    "maps (+ attention maps), all (+ norm outputs, q, k, v, z, gates and routers, as far as the "
+    "model\n"
+    "has them). logits and single hooks are added\n"
     "by name: --record stats,logits,hook_attn_out. A stream of more than 4 GiB has to be named.\n\n"
     "--json keys: schema (sinkscope.capture/1), conventions, file, file_bytes, runs, tokens,\n"
     "mean_loss (nats per scored position), device, seconds {load, forward, write, total},\n"
@@ -34,12 +40,13 @@ const char* const kHelp =
     "side,\n"
     "each with BOS first where the text begins with it. Their perplexities cannot be compared.\n"
     "--dry-run --json keys: schema (sinkscope.plan/1), conventions, runs, tokens,\n"
-    "groups [{group, shape, bytes}], total_bytes, predicted_memory_bytes.\n\n"
+    "groups [{group, shape, bytes}], total_bytes, predicted_memory_bytes.\n"
+    "--dry-run --csv columns: group,shape,bytes.\n\n"
     "example: sinkscope capture org/name --text-file essay.txt --record maps -o essay.h5";
 
 struct Flags {
   CaptureFlags capture;
-  bool dry_run = false, json = false;
+  bool dry_run = false, json = false, csv = false;
 };
 
 void add_flags(CommandLine& command, Flags& flags) {
@@ -50,6 +57,7 @@ void add_flags(CommandLine& command, Flags& flags) {
                "go on with an unfinished RUN.h5.part of the same request");
   command.flag("--dry-run", flags.dry_run, "print how large the capture gets, and stop");
   command.flag("--json", flags.json, "print the summary as JSON");
+  command.flag("--csv", flags.csv, "with --dry-run: print the sizes as one table");
   add_request_flags(command, flags.capture);
   command.footer(kHelp);
 }
@@ -61,8 +69,15 @@ std::int64_t n_tokens(const std::vector<RunInput>& runs) {
 }
 
 void print_plan(const CaptureRequest& request, const std::vector<SizeRow>& table,
-                std::int64_t memory, bool json, Console& console) {
-  if (json) {
+                std::int64_t memory, const Flags& flags, Console& console) {
+  if (flags.csv) {
+    console.out << "group,shape,bytes\n";
+    for (const SizeRow& row : table)
+      console.out << fmt::format("{},{},{}\n", csv_field(row.group), csv_field(row.shape),
+                                 row.bytes);
+    return;
+  }
+  if (flags.json) {
     nlohmann::ordered_json plan = {
         {"schema", "sinkscope.plan/1"},
         {"conventions",
@@ -170,17 +185,26 @@ void print_summary(const std::string& output, bool json, const CaptureJob& job,
       format_bytes(file_bytes), shell_word(output));
 }
 
+void warn_of_non_finite(const std::string& path, const Console& console) {
+  const auto reader = CaptureReader::open(path);
+  std::vector<std::pair<std::string, NonFinite>> runs;
+  for (const std::string& run : reader->runs())
+    runs.emplace_back(run, find_non_finite(*reader, run, std::numeric_limits<int>::max()));
+  const std::string warning = non_finite_warning(runs);
+  if (!warning.empty()) console.warn(fmt::format("{}::{}", path, warning));
+}
+
 int record(const Flags& flags, const CaptureJob& job, Console& console) {
   const auto begin = std::chrono::steady_clock::now();
   const std::string& output = *flags.capture.output;
   const auto summary = record_job(flags.capture, job, {}, console);
   if (!summary) {
-    console.note(
-        fmt::format("canceled; whole layers are in {}.part, --resume goes on with it", output));
+    console.note("canceled; " + kept_layers(output) + ", --resume goes on with it");
     return kExitCanceled;
   }
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
   print_summary(output, flags.json, job, *summary, seconds.count(), console);
+  warn_of_non_finite(output, console);
   return kExitDone;
 }
 
@@ -193,6 +217,10 @@ int run_capture(const std::vector<std::string>& args, Console& console) {
   add_flags(command, flags);
   if (!command.parse(args, console)) return kExitDone;
   parse_progress_mode(capture.run.progress, console);
+  if (flags.csv && (flags.json || !flags.dry_run))
+    throw Error(ErrorKind::invalid_argument,
+                flags.json ? "expected one of --json and --csv, found both"
+                           : "--csv is for the table of --dry-run: a summary is no table");
   if (!capture.output && !flags.dry_run)
     throw Error(ErrorKind::invalid_argument, "capture: expected -o RUN.h5, the capture to make");
   if (!flags.dry_run) {
@@ -209,8 +237,7 @@ int run_capture(const std::vector<std::string>& args, Console& console) {
       plan_job(capture, std::move(request),
                open_runnable(capture.model, capture.run.opening, console), console);
   if (flags.dry_run) {
-    print_plan(job.request, job.table, predicted_memory(*job.model, job.request), flags.json,
-               console);
+    print_plan(job.request, job.table, predicted_memory(*job.model, job.request), flags, console);
     return kExitDone;
   }
   return record(flags, job, console);

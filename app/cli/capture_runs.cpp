@@ -23,6 +23,19 @@ bool looks_like_capture(const std::string& path) {
   return file && head == kMagic;
 }
 
+namespace {
+
+// The runs that the user gave this name ("fox").
+std::vector<std::string> runs_named(const CaptureReader& reader, const std::string& name) {
+  std::vector<std::string> found;
+  for (const std::string& run : reader.runs())
+    if (reader.has_attribute(run, "", "name") && reader.text_attribute(run, "", "name") == name)
+      found.push_back(run);
+  return found;
+}
+
+}  // namespace
+
 std::vector<std::string> pick_runs(const CaptureReader& reader, const std::string& in_path,
                                    const std::optional<std::string>& flag, Console& console) {
   if (!in_path.empty() && flag && *flag != in_path)
@@ -42,6 +55,12 @@ std::vector<std::string> pick_runs(const CaptureReader& reader, const std::strin
   };
   const bool is_twin = has(reader.edits(name.substr(0, name.find("_edit"))));
   if (!has(runs) && !is_twin) {
+    const std::vector<std::string> so_named = runs_named(reader, name);
+    if (so_named.size() == 1) return so_named;
+    if (so_named.size() > 1)
+      throw Error(ErrorKind::invalid_argument,
+                  fmt::format("{}: {} runs are named '{}': expected one of {}", reader.path(),
+                              so_named.size(), name, fmt::join(so_named, ", ")));
     const std::string there = runs.size() > 8 ? fmt::format("{} to {}", runs.front(), runs.back())
                                               : fmt::format("{}", fmt::join(runs, ", "));
     throw Error(ErrorKind::not_found, fmt::format("{}: expected one of its runs ({}), found '{}'",

@@ -28,7 +28,8 @@ const char* const kHelp =
     "Without -o they are only printed.\n\n"
     "--json keys: schema (sinkscope.dump/1), conventions, run, hook, dataset, shape, dtype, sum, "
     "min,\n"
-    "max (over the finite values; null without one), n_nan, n_inf.\n\n"
+    "max (over the finite values; null without one), n_nan, n_inf.\n"
+    "--list --json keys: schema (sinkscope.dump_list/1), conventions, run, names.\n\n"
     "example: sinkscope dump RUN.h5 blocks.3.hook_resid_post -o resid.npy";
 
 const char* dtype_name(ElementType type) {
@@ -94,6 +95,15 @@ int run_dump(const std::vector<std::string>& args, Console& console) {
   const RunPath place = parse_run_path(path);
   const auto reader = CaptureReader::open(place.path);
   const std::string run = pick_run(*reader, place.run, run_flag, console);
+  if (list && json) {
+    console.out << nlohmann::ordered_json{{"schema", "sinkscope.dump_list/1"},
+                                          {"conventions", {{"names", "below the run's group"}}},
+                                          {"run", run},
+                                          {"names", array_names(*reader, run)}}
+                       .dump()
+                << '\n';
+    return kExitDone;
+  }
   if (list) {
     for (const std::string& name : array_names(*reader, run)) console.out << name << '\n';
     return kExitDone;

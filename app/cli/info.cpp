@@ -1,13 +1,19 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+#include <fmt/format.h>
+
 #include <nlohmann/json.hpp>
 #include <ostream>
 
+#include "app/cli/capture_runs.h"
 #include "app/cli/command_line.h"
 #include "app/cli/model_card.h"
 #include "app/cli/open_flags.h"
+#include "app/cli/parse_text.h"
 #include "app/cli/run_cli.h"
 #include "app/cli/verbs.h"
 #include "capture/checkpoint/arch_file.h"
+#include "core/error.h"
+#include "core/shell_word.h"
 
 namespace sinkscope {
 namespace {
@@ -44,6 +50,10 @@ int run_info(const std::vector<std::string>& args, Console& console) {
   add_open_flags(command, opening);
   command.footer(kHelp);
   if (!command.parse(args, console)) return kExitDone;
+  if (looks_like_capture(parse_run_path(path).path))
+    throw Error(ErrorKind::invalid_argument,
+                fmt::format("{}: a capture, expected a model; sinkscope sinks {} reports it", path,
+                            shell_word(path)));
   const auto model = open_model(path, open_options(opening));
   if (arch) {
     console.out << arch_to_json(*model).dump(2) << '\n';

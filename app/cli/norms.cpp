@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include <fmt/format.h>
 
+#include <cmath>
 #include <nlohmann/json.hpp>
 #include <ostream>
 
@@ -27,7 +28,9 @@ const char* const kHelp =
     "width,\n"
     "layers, median, min [{layer, dim, value, raw}], max, starred, starred_from_median, "
     "zero_gains,\n"
-    "non_finite_gains}], non_finite_values, tensors {role: names in the file, one a norm}.\n"
+    "non_finite_gains (in the file)}], non_finite_values (nulls here; eps and offset are null "
+    "where\n"
+    "there is no config), tensors {role: names in the file, one a norm}.\n"
     "--csv columns: role,layer,median,min,min_dim,min_raw,max,max_dim,max_raw.";
 
 struct NormFlags {
@@ -78,7 +81,6 @@ void print_capture(const NormFlags& flags, Console& console) {
 
 void print_model(const NormFlags& flags, Console& console) {
   const auto model = open_model(flags.input, open_options(flags.opening));
-  for (const std::string& warning : model->warnings()) console.warn(warning);
   const ModelNorms norms = read_norms(*model);
   for (const std::string& sentence : norms.unread) console.warn(sentence);
   if (norms.roles.empty())
@@ -86,8 +88,14 @@ void print_model(const NormFlags& flags, Console& console) {
                 fmt::format("{}: no norm is recognized: {}", model->path(),
                             model->obstacles().empty() ? std::string("the file holds none")
                                                        : model->obstacles().front()));
+  for (const std::string& warning : model->warnings()) console.warn(warning);
   std::vector<NormFacts> facts;
   for (const NamedNorms& role : norms.roles) facts.push_back(role.facts);
+  if (std::isnan(facts.front().eps))
+    console.warn(
+        fmt::format("{}: no config.json: eps is not known, and gains are shown as stored; "
+                    "some families add 1",
+                    model->path()));
   print(flags, facts, norms.roles, model->spec().n_layers, console);
 }
 

@@ -5,6 +5,7 @@
 
 #include "capture/checkpoint/gguf_file.h"
 #include "capture/checkpoint/model_files.h"
+#include "capture/tokenizer/tokenizer_file.h"
 
 namespace sinkscope {
 
@@ -13,15 +14,13 @@ std::unique_ptr<Tokenizer> open_tokenizer_at(const std::string& path,
   namespace fs = std::filesystem;
   std::error_code ignored;
   const fs::path place(path);
-  if (fs::is_directory(place, ignored) && fs::exists(place / "tokenizer.json", ignored))
-    return open_json_tokenizer((place / "tokenizer.json").string());
-  if (fs::is_directory(place, ignored) && fs::exists(place / "tokenizer.model", ignored))
-    return open_sentencepiece_tokenizer((place / "tokenizer.model").string());
-  if (fs::is_regular_file(place, ignored)) {
-    if (looks_like_gguf(path)) return open_gguf_tokenizer(*GgufFile::open(path), options);
-    if (place.extension() == ".json") return open_json_tokenizer(path);
-    if (place.extension() == ".model") return open_sentencepiece_tokenizer(path);
-  }
+  if (fs::is_directory(place, ignored))
+    for (const char* name : {"tokenizer.json", "tokenizer.model"})
+      if (fs::exists(place / name, ignored))
+        return open_tokenizer_file((place / name).string(), options);
+  if (fs::is_regular_file(place, ignored) &&
+      (looks_like_gguf(path) || place.extension() == ".json" || place.extension() == ".model"))
+    return open_tokenizer_file(path, options);
   return open_tokenizer(*open_model(path), options);
 }
 

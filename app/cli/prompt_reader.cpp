@@ -83,6 +83,7 @@ const Tokenizer* PromptReader::labeling_tokenizer() {
     try {
       tokenizer_ = open_tokenizer(model_, options_);
     } catch (const Error& error) {
+      if (error.kind() == ErrorKind::invalid_argument) throw;  // a flag that has no effect here
       console_.detail(fmt::format("tokens have no labels: {}", error.what()));
     }
   }

@@ -16,6 +16,7 @@ void on_signal(int) {
   stop_was_asked = true;
   std::signal(SIGINT, SIG_DFL);
   std::signal(SIGTERM, SIG_DFL);
+  std::signal(SIGHUP, SIG_DFL);
 }
 
 }  // namespace
@@ -28,12 +29,16 @@ StopSignals::StopSignals() : is_outermost_(!is_listening.exchange(true)) {
   action.sa_flags = SA_RESTART;
   sigaction(SIGINT, &action, &old_interrupt_);
   sigaction(SIGTERM, &action, &old_terminate_);
+  sigaction(SIGHUP, &action, &old_hangup_);
+  // nohup: a closed terminal is not to end it.
+  if (old_hangup_.sa_handler == SIG_IGN) sigaction(SIGHUP, &old_hangup_, nullptr);
 }
 
 StopSignals::~StopSignals() {
   if (!is_outermost_) return;
   sigaction(SIGINT, &old_interrupt_, nullptr);
   sigaction(SIGTERM, &old_terminate_, nullptr);
+  sigaction(SIGHUP, &old_hangup_, nullptr);
   is_listening = false;
 }
 

@@ -5,8 +5,8 @@
 
 namespace sinkscope {
 
-// While one is alive, the first SIGINT or SIGTERM only asks to stop; a second one ends the process.
-// They nest: what the outermost was asked, the inner ones see.
+// While one is alive, the first SIGINT, SIGTERM or SIGHUP only asks to stop; a second one ends
+// the process. They nest: what the outermost was asked, the inner ones see.
 class StopSignals {
  public:
   StopSignals();
@@ -20,6 +20,7 @@ class StopSignals {
   bool is_outermost_;
   struct sigaction old_interrupt_ {};
   struct sigaction old_terminate_ {};
+  struct sigaction old_hangup_ {};
 };
 
 }  // namespace sinkscope

@@ -12,6 +12,7 @@
 #include "app/cli/verbs.h"
 #include "capture/checkpoint/printable.h"
 #include "core/error.h"
+#include "core/number_text.h"
 
 namespace sinkscope {
 namespace {
@@ -21,6 +22,7 @@ const char* const kHelp =
     "--json keys: schema (sinkscope.tokenize/1), conventions, ids, pieces (labels: whole "
     "characters\n"
     "as text, parts of one as ⟨E6 88⟩), bos_positions, tokenizer.\n"
+    "--csv columns: position,id,label,piece (as the vocabulary spells it).\n"
     "--ids prints the ids alone, separated by spaces, as --tokens-file reads them.";
 
 std::string as_json(const Tokenizer& tokenizer, const Encoding& encoding) {
@@ -49,17 +51,27 @@ std::string as_table(const Tokenizer& tokenizer, const Encoding& encoding) {
   return table;
 }
 
+std::string as_csv(const Tokenizer& tokenizer, const Encoding& encoding) {
+  const std::vector<std::string> labels = tokenizer.labels(encoding.ids);
+  std::string table = "position,id,label,piece\n";
+  for (std::size_t i = 0; i < encoding.ids.size(); ++i)
+    table += fmt::format("{},{},{},{}\n", i, encoding.ids[i], csv_field(labels[i]),
+                         csv_field(printable(tokenizer.raw_piece(encoding.ids[i]))));
+  return table;
+}
+
 }  // namespace
 
 int run_tokenize(const std::vector<std::string>& args, Console& console) {
   std::string model;
   PromptFlags prompt;
   std::optional<std::string> output;
-  bool json = false, ids_only = false, force = false;
+  bool json = false, csv = false, ids_only = false, force = false;
   CommandLine command("tokenize", "Shows the ids a model would be fed for a text.");
   command.positional("MODEL", model, "Hugging Face folder, org/name, GGUF file or tokenizer.json");
   add_text_flags(command, prompt);
   command.flag("--json", json, "print JSON");
+  command.flag("--csv", csv, "print one table, a token a row");
   command.flag("--ids", ids_only, "print the ids alone");
   command.value("-o,--output", output, "F", "write there; - is standard output");
   command.flag("--force", force, "replace an existing file");
@@ -69,6 +81,9 @@ int run_tokenize(const std::vector<std::string>& args, Console& console) {
     throw Error(ErrorKind::invalid_argument,
                 "tokenize: expected one of --text and --text-file, see sinkscope tokenize --help");
 
+  if (json + csv + ids_only > 1)
+    throw Error(ErrorKind::invalid_argument,
+                "expected one of --json, --csv and --ids, found several");
   BosRule bos = parse_bos_rule(prompt.bos);
   const auto tokenizer =
       open_tokenizer_at(model, TokenizerOptions{prompt.pre_tokenizer.value_or("")});
@@ -79,6 +94,8 @@ int run_tokenize(const std::vector<std::string>& args, Console& console) {
   OutputFile file(output.value_or("-"), force, console.out);
   if (json) {
     file.stream() << as_json(*tokenizer, encoding);
+  } else if (csv) {
+    file.stream() << as_csv(*tokenizer, encoding);
   } else if (ids_only) {
     file.stream() << fmt::format("{}\n", fmt::join(encoding.ids, " "));
   } else {

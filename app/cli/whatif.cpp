@@ -14,6 +14,7 @@
 #include "app/cli/run_cli.h"
 #include "app/cli/size_table.h"
 #include "app/cli/verbs.h"
+#include "app/record_capture.h"
 #include "app/what_if_plan.h"
 #include "core/capture_reader.h"
 #include "core/error.h"
@@ -161,7 +162,7 @@ int run_whatif(const std::vector<std::string>& args, Console& console) {
   const auto existing =
       flags.force ? CaptureWriter::Existing::overwrite : CaptureWriter::Existing::refuse;
   if (!record_to_file(*model, request, layout, *flags.output, existing, mode, console)) {
-    console.note(fmt::format("canceled; whole layers are in {}.part", *flags.output));
+    console.note("canceled; " + kept_layers(*flags.output));
     return kExitCanceled;
   }
   const auto reader = CaptureReader::open(*flags.output);

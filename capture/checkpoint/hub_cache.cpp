@@ -51,7 +51,8 @@ std::string hub_cache_folder() {
   const auto below = [](const std::string& folder, const char* rest) {
     return (fs::path(folder) / rest).string();
   };
-  if (const std::string cache = environment("HF_HUB_CACHE"); !cache.empty()) return cache;
+  for (const char* name : {"HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE"})
+    if (const std::string cache = environment(name); !cache.empty()) return cache;
   if (const std::string home = environment("HF_HOME"); !home.empty()) return below(home, "hub");
   if (const std::string cache = environment("XDG_CACHE_HOME"); !cache.empty())
     return below(cache, "huggingface/hub");

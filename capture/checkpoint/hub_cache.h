@@ -15,7 +15,8 @@ std::optional<std::string> find_in_hub_cache(const std::string& name);
 // The same for a models--org--name folder itself; null when `folder` is not of that form.
 std::optional<std::string> snapshot_of(const std::string& folder);
 
-// HF_HUB_CACHE, else HF_HOME/hub, else XDG_CACHE_HOME/huggingface/hub, else
+// HF_HUB_CACHE, else HUGGINGFACE_HUB_CACHE (its older name), else HF_HOME/hub, else
+// XDG_CACHE_HOME/huggingface/hub, else
 // ~/.cache/huggingface/hub; "" when none of them can be told.
 std::string hub_cache_folder();
 

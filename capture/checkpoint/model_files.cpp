@@ -140,23 +140,44 @@ std::unique_ptr<ModelFiles> open_file(const std::string& path, const ArchFile* a
   return open_safetensors(folder.empty() ? "." : folder.string(), single, path, arch);
 }
 
-// The GGUF file that a folder without safetensors stands for, or "".
-std::string only_gguf_in(const std::string& folder) {
+// The GGUF files of a folder without safetensors, each by its first part, in the order of names.
+Lines ggufs_in(const std::string& folder) {
   Lines found;
   std::error_code failed;
   for (fs::directory_iterator it(folder, failed), end; !failed && it != end; it.increment(failed)) {
     const std::string path = it->path().string();
-    if (path.ends_with(".safetensors") || path.ends_with(".safetensors.index.json")) return "";
+    if (path.ends_with(".safetensors") || path.ends_with(".safetensors.index.json")) return {};
     const bool is_later_part =
         path.find("-of-") != std::string::npos && path.find("-00001-of-") == std::string::npos;
     if (path.ends_with(".gguf") && !is_later_part) found.push_back(path);
   }
-  return found.size() == 1 ? found.front() : std::string();
+  std::sort(found.begin(), found.end());
+  return found;
+}
+
+// A file of a model in the hub cache, "org/name/FILE.gguf", or "".
+std::string file_in_hub_cache(const std::string& path) {
+  const std::size_t slash = path.find('/');
+  const std::size_t end = slash == std::string::npos ? slash : path.find('/', slash + 1);
+  if (end == std::string::npos || path.find("..") != std::string::npos) return "";
+  const auto snapshot = find_in_hub_cache(path.substr(0, end));
+  if (!snapshot) return "";
+  const fs::path file = fs::path(*snapshot) / path.substr(end + 1);
+  std::error_code ignored;
+  return fs::is_regular_file(file, ignored) ? file.string() : "";
 }
 
 std::unique_ptr<ModelFiles> open_folder(const std::string& folder, const OpenOptions& options,
                                         const ArchFile* arch) {
-  if (const std::string gguf = only_gguf_in(folder); !gguf.empty()) return open_file(gguf, arch);
+  const Lines ggufs = ggufs_in(folder);
+  if (ggufs.size() == 1) return open_file(ggufs.front(), arch);
+  if (ggufs.size() > 1) {
+    Lines names;
+    for (const std::string& gguf : ggufs) names.push_back(fs::path(gguf).filename().string());
+    throw Error(ErrorKind::invalid_argument,
+                fmt::format("{}: expected one GGUF file, found {}; name one: {}", folder,
+                            names.size(), fmt::join(names, ", ")));
+  }
   return open_safetensors(folder, find_shards(folder, options), folder, arch);
 }
 
@@ -176,6 +197,7 @@ std::unique_ptr<ModelFiles> open_any(const std::string& path, const OpenOptions&
                 path + ": a symbolic link to a file that is not there (incomplete download?)");
   }
   if (const auto snapshot = find_in_hub_cache(path)) return open_folder(*snapshot, options, arch);
+  if (const std::string file = file_in_hub_cache(path); !file.empty()) return open_file(file, arch);
   throw Error(
       ErrorKind::not_found,
       fmt::format("{}: no such file or folder, and no model of this name in the hub cache {}", path,

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
 #include <utility>
 
 #include "core/error.h"
@@ -60,6 +61,8 @@ ModelNorms read_norms(const ModelFiles& model) {
   static constexpr std::pair<Role, Role> kPreRoles[] = {
       {Role::ln1, Role::ln1_pre}, {Role::ln2, Role::ln2_pre}, {Role::ln_final, Role::ln_final_pre}};
   const ArchSpec& spec = model.spec();
+  // Neither a config nor an architecture file: what stands in the spec is made up.
+  const bool is_unknown = model.config_text().empty() && !model.obstacles().empty();
   ModelNorms result;
   for (const auto& [role, name] : kRoles) {
     NamedNorms norms;
@@ -67,6 +70,7 @@ ModelNorms read_norms(const ModelFiles& model) {
     norms.facts.kind = spec.norm_kind == NormKind::rms ? "rms" : "layer_norm";
     norms.facts.eps = norm_eps(spec, role);
     norms.facts.offset = role == Role::delta_norm ? 0 : spec.norm_offset;
+    if (is_unknown) norms.facts.eps = norms.facts.offset = std::nan("");
     const bool is_final = role == Role::ln_final;
     for (int layer = is_final ? kNoLayer : 0; layer < (is_final ? 0 : spec.n_layers); ++layer)
       if (model.has(role, layer)) append(model, role, layer, norms, result.unread);

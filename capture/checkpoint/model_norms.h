@@ -22,7 +22,8 @@ struct ModelNorms {
 };
 
 // Reads every norm weight of a model and nothing else; one that cannot be decoded, or has another
-// width than its role's first, is left out and named.
+// width than its role's first, is left out and named. Without a config, eps and offset are NaN: not
+// known, and gains are as stored.
 ModelNorms read_norms(const ModelFiles& model);
 
 }  // namespace sinkscope

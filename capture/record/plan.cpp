@@ -10,6 +10,7 @@
 #include "capture/record/site.h"
 #include "capture/record/tile_geometry.h"
 #include "core/error.h"
+#include "core/site_name.h"
 
 namespace sinkscope {
 namespace {
@@ -89,6 +90,11 @@ std::vector<TapRecord> recorded_taps(const ArchSpec& spec, const RecordRequest& 
     for (Site site : kRecordAll)
       if (has_site(spec, site)) sites.push_back(site);
   for (const std::string& hook : record.sites) {
+    if (hook.starts_with("blocks."))
+      throw Error(ErrorKind::invalid_argument,
+                  fmt::format("--record {}: expected a hook without its block, '{}'; --layers says "
+                              "which blocks",
+                              hook, SiteName::parse(hook).hook));
     const std::optional<Site> site = site_of_hook(hook);
     if (!site || !has_site(spec, *site)) {
       std::string known;
@@ -184,6 +190,7 @@ CaptureLayout plan_capture(const ModelFiles& model, const CaptureRequest& reques
                 "logits: this model has no head (no lm_head.weight, embeddings not tied)");
 
   CaptureLayout layout;
+  layout.creator = "sinkscope " SINKSCOPE_VERSION;
   layout.model = {spec.name,         model.path(),        fingerprint(model.checkpoint()),
                   spec.architecture, model.config_text(), spec.n_layers,
                   spec.n_heads,      value_heads(spec),   spec.head_dim,

@@ -141,6 +141,10 @@ std::unique_ptr<Tokenizer> open_bpe(const GgufFile& file, const TokenizerOptions
   TokenizerFacts facts =
       read_facts(file, fmt::format("gguf:gpt2/{}", spelled), n,
                  {.bos_id = -1, .eos_id = -1, .unk_id = -1, .add_bos = rule.add_bos});
+  const std::string own = file.text(key("pre")).value_or(spelled);
+  if (find_split_rule(own) != &rule)
+    facts.warnings.push_back(fmt::format("--pre-tokenizer {} overrules {}, which is '{}'", spelled,
+                                         key("pre"), printable(own)));
   return make_pipeline_tokenizer(std::move(parts), std::move(facts));
 }
 

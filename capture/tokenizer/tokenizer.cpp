@@ -8,6 +8,7 @@
 #include "capture/checkpoint/gguf_file.h"
 #include "capture/checkpoint/model_files.h"
 #include "capture/checkpoint/text_file.h"
+#include "capture/tokenizer/tokenizer_file.h"
 #include "capture/tokenizer/unicode.h"
 #include "core/error.h"
 
@@ -69,6 +70,13 @@ std::string special_label(const std::string& spelled) {
   return spelled;
 }
 
+Error in_file(const std::string& path, const Error& error) {
+  const std::string what = error.what();
+  return what.find(path) != std::string::npos
+             ? error
+             : Error(error.kind(), fmt::format("{}: {}", path, what));
+}
+
 }  // namespace
 
 std::vector<std::string> Tokenizer::labels(const std::vector<int>& ids) const {
@@ -90,28 +98,40 @@ std::string Tokenizer::decode(const std::vector<int>& ids) const {
   return text;
 }
 
+std::unique_ptr<Tokenizer> open_tokenizer_file(const std::string& path,
+                                               const TokenizerOptions& options) {
+  const bool is_gguf = looks_like_gguf(path);
+  const bool is_sentencepiece = path.ends_with(".model");
+  if (!is_gguf && !options.pre_tokenizer.empty())
+    throw Error(ErrorKind::invalid_argument,
+                fmt::format("--pre-tokenizer is for GGUF files; {} {}", path,
+                            is_sentencepiece ? "cuts text its own way" : "says how it cuts text"));
+  try {
+    if (is_gguf) return open_gguf_tokenizer(*GgufFile::open(path), options);
+    return is_sentencepiece ? open_sentencepiece_tokenizer(path) : open_json_tokenizer(path);
+  } catch (const Error& error) {
+    throw in_file(path, error);
+  }
+}
+
 std::unique_ptr<Tokenizer> open_tokenizer(const ModelFiles& model,
                                           const TokenizerOptions& options) {
-  if (model.gguf() != nullptr) return open_gguf_tokenizer(*model.gguf(), options);
   fs::path folder = model.path();
+  if (model.gguf() != nullptr) {
+    try {
+      return open_gguf_tokenizer(*model.gguf(), options);
+    } catch (const Error& error) {
+      throw in_file(model.path(), error);
+    }
+  }
   std::error_code ignored;
   if (!fs::is_directory(folder, ignored)) folder = folder.parent_path();
-  const fs::path json = folder / "tokenizer.json";
-  if (is_there(json.string())) {
-    if (!options.pre_tokenizer.empty())
-      throw Error(ErrorKind::invalid_argument,
-                  "--pre-tokenizer is for GGUF files; tokenizer.json says how it cuts text");
-    return open_json_tokenizer(json.string());
-  }
-  const fs::path sentencepiece = folder / "tokenizer.model";
-  if (is_there(sentencepiece.string())) {
-    if (!options.pre_tokenizer.empty())
-      throw Error(ErrorKind::invalid_argument,
-                  "--pre-tokenizer is for GGUF files; tokenizer.model cuts text its own way");
-    return open_sentencepiece_tokenizer(sentencepiece.string());
+  for (const char* name : {"tokenizer.json", "tokenizer.model"}) {
+    const std::string file = (folder / name).string();
+    if (is_there(file)) return open_tokenizer_file(file, options);
   }
   const fs::path gguf = folder / "tokenizer.gguf";  // beside a model that was a GGUF file before
-  if (fs::exists(gguf)) return open_gguf_tokenizer(*GgufFile::open(gguf.string()), options);
+  if (fs::exists(gguf)) return open_tokenizer_file(gguf.string(), options);
   for (const char* other : {"vocab.json", "vocab.txt", "tiktoken.model"})
     if (is_there((folder / other).string()))
       throw Error(ErrorKind::unsupported,

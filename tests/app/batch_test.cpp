@@ -121,8 +121,9 @@ TEST(Manifest, TwoEntriesNeverWriteOneFile) {
 // Fields are the long flags of capture, all of them but what is the batch's own.
 TEST(Manifest, EveryFlagOfCaptureIsAField) {
   const std::string help = cli({"capture", "--help"}).out;
-  const std::vector<std::string> own = {"--output", "--force", "--resume",  "--dry-run", "--json",
-                                        "--help",   "--quiet", "--verbose", "--progress"};
+  const std::vector<std::string> own = {"--output",  "--force",   "--resume", "--dry-run",
+                                        "--json",    "--csv",     "--help",   "--quiet",
+                                        "--verbose", "--progress"};
   CaptureFlags flags;
   CommandLine command("batch", "");
   add_request_flags(command, flags);

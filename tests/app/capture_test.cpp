@@ -3,15 +3,19 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstdint>
+#include <cstring>
 #include <filesystem>
 #include <iterator>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "app/cli/run_cli.h"
+#include "app/record_capture.h"
 #include "core/capture_reader.h"
 #include "tests/app/cli_run.h"
 #include "tests/app/small_capture.h"
+#include "tests/support/h5_reference.h"
 #include "tests/support/shared_files.h"
 
 namespace sinkscope {
@@ -49,6 +53,16 @@ TEST(CaptureVerb, DryRunAsJsonHoldsWhatTheHelpPromises) {
   for (const auto& [key, value] : json.items()) EXPECT_THAT(help, HasSubstr(key)) << key;
 }
 
+TEST(CaptureVerb, DryRunAsCsvIsOneTable) {
+  const CliRun run = cli({"capture", kPlanted, "--tokens", "1,2,3", "--dry-run", "--csv"});
+  ASSERT_EQ(run.code, 0) << run.err;
+  EXPECT_THAT(run.out, ::testing::StartsWith("group,shape,bytes\n"));
+  // 9 sites, 3 tokens, 64 dimensions of 4 bytes
+  EXPECT_THAT(run.out, HasSubstr("\nresidual/stream,"));
+  EXPECT_THAT(run.out, HasSubstr(",6912\n"));
+  EXPECT_EQ(cli({"capture", kPlanted, "--tokens", "1", "-o", "x.h5", "--csv"}).code, kExitUsage);
+}
+
 TEST(CaptureVerb, WhatTheModelDoesNotHaveIsNamed) {
   const auto refused = [](const std::vector<std::string>& more) {
     std::vector<std::string> args = {"capture", kPlanted, "--tokens", "1,2,3", "--dry-run"};
@@ -62,6 +76,8 @@ TEST(CaptureVerb, WhatTheModelDoesNotHaveIsNamed) {
   EXPECT_THAT(refused({"--record", "maps", "--heads", "4"}), HasSubstr("4"));
   EXPECT_THAT(refused({"--record", "maps", "--rows", "0-7"}), HasSubstr("3"));
   EXPECT_THAT(refused({"--record", "hook_nonsense"}), HasSubstr("hook_nonsense"));
+  EXPECT_THAT(refused({"--record", "blocks.3.hook_resid_post"}),
+              HasSubstr("expected a hook without its block, 'hook_resid_post'; --layers says"));
 }
 
 TEST(CaptureVerb, AnExistingFileIsKept) {
@@ -73,7 +89,7 @@ TEST(CaptureVerb, AnExistingFileIsKept) {
 }
 
 TEST(CaptureVerb, AModelThatCannotBeRunIsExit4WithTheReason) {
-  SINKSCOPE_REQUIRE_SHARED(model, "oracles/bert");
+  SINKSCOPE_REQUIRE_SHARED(model, "oracles/deepseek_v4");
   const CliRun run = cli({"capture", model, "--tokens", "1,2", "--dry-run"});
   EXPECT_EQ(run.code, kExitUnsupported);
   EXPECT_THAT(run.err, HasSubstr("cannot be run"));
@@ -106,6 +122,7 @@ TEST(CaptureVerb, RecordsAndSaysWhatIsNext) {
   EXPECT_TRUE(reader->complete());
   EXPECT_EQ(reader->read_text("run0", "provenance/command"), "capture --record maps --threads 1");
   EXPECT_FALSE(fs::exists(path + ".part"));
+  EXPECT_EQ(test::H5Reference(path).text("/", "creator") + "\n", cli({"--version"}).out);
 }
 
 TEST(CaptureVerb, JsonHoldsWhatTheHelpPromises) {
@@ -237,6 +254,81 @@ TEST(CaptureVerb, LikeWithAModelOfAnotherVocabularySaysSo) {
   const auto a = CaptureReader::open(folder + "/a.h5"), b = CaptureReader::open(folder + "/b.h5");
   EXPECT_EQ(a->input("run0").token_ids, b->input("run0").token_ids);
   EXPECT_NE(a->input("run0").token_text, b->input("run0").token_text);
+}
+
+TEST(CaptureVerb, AFullDiskIsToldBeforeTheModelRuns) {
+  const CliRun run = cli({"capture", kPlanted, "--text", "a", "-o", "/proc/self/kept.h5"});
+  EXPECT_EQ(run.code, kExitIo) << run.err;
+  EXPECT_THAT(run.err, HasSubstr("the disk has 0 B free"));  // /proc has no room for anything
+}
+
+void expect_close(const std::vector<float>& got, const std::vector<float>& want, float relative,
+                  float absolute, const char* what) {
+  ASSERT_EQ(got.size(), want.size()) << what;
+  for (std::size_t i = 0; i < want.size(); ++i)
+    ASSERT_NEAR(got[i], want[i], absolute + relative * std::fabs(want[i])) << what << ' ' << i;
+}
+
+// The whole way through the program: flags, ids, file. The engine's tests do all the oracles.
+TEST(CaptureVerb, AnOracleFromTheCommandLineEqualsExpected) {
+  SINKSCOPE_REQUIRE_SHARED(model, "oracles/qwen2");
+  const test::H5Reference want(model + "/expected.h5");
+  std::string ids;
+  for (const int id : want.ints("/input_ids")) ids += std::to_string(id) + ",";
+  ids.pop_back();
+  const std::string path = test::scratch_folder() + "/run.h5";
+  const CliRun run = test::shell("sinkscope capture '" + model + "' --record all,logits --tokens " +
+                                 ids + " --threads 1 -o " + path);
+  ASSERT_EQ(run.code, 0) << run.err;
+  const test::H5Reference got(path);
+  expect_close(got.floats("/run0/residual/stream"), want.floats("/residual"), 1e-4F, 1e-4F,
+               "residual");
+  expect_close(got.floats("/run0/attention/pattern"), want.floats("/attention"), 0, 1e-5F,
+               "attention");
+  expect_close(got.floats("/run0/logits/full"), want.floats("/logits"), 1e-4F, 1e-4F, "logits");
+}
+
+// FC-44: one NaN in one row of the embedding is told by capture and by sinks, with its place.
+TEST(FieldCases, FC44_ANaNInTheModelIsToldByItsPlace) {
+  const std::string folder = test::scratch_folder() + "/model";
+  fs::copy(kPlanted, folder, fs::copy_options::recursive);
+  std::string bytes = test::read_file(folder + "/model.safetensors");
+  std::uint64_t header_size = 0;
+  std::memcpy(&header_size, bytes.data(), sizeof header_size);
+  const auto header = nlohmann::json::parse(bytes.substr(8, header_size));
+  const auto& embedding = header["model.embed_tokens.weight"];
+  ASSERT_EQ(embedding["dtype"], "F32");
+  const auto width = embedding["shape"][1].get<std::size_t>();
+  const std::size_t at = 8 + header_size + embedding["data_offsets"][0].get<std::size_t>();
+  const float nan = std::nanf("");
+  std::memcpy(bytes.data() + at + 4 * (3 * width + 5), &nan, sizeof nan);
+  test::write_file(folder, "model.safetensors", bytes);
+
+  const std::string path = test::scratch_folder() + "/run.h5";
+  const CliRun run = cli(
+      {"capture", folder, "--tokens", "1,2,4,5,3,6,7,8,9,10,11,12", "--threads", "1", "-o", path});
+  ASSERT_EQ(run.code, 0) << run.err;
+  const std::string place =
+      "are NaN or infinite, the first at blocks.0.hook_resid_pre, token 4, dimension 5";
+  EXPECT_THAT(run.err, HasSubstr(place));
+  const CliRun sinks = cli({"sinks", path});
+  EXPECT_THAT(sinks.err, HasSubstr(place));
+  EXPECT_THAT(sinks.out, HasSubstr(place));
+  EXPECT_THAT(sinks.out, ::testing::Not(HasSubstr("No token is an attention sink")));
+  EXPECT_THAT(sinks.out, ::testing::Not(HasSubstr("No activation is massive:")));
+}
+
+TEST(CaptureVerb, AnUnfinishedRecordingSaysWhetherAnyLayerIsWhole) {
+  const std::string path = test::scratch_folder() + "/run.h5";
+  EXPECT_EQ(kept_layers(path), "");
+  const auto model = open_model(kPlanted);
+  CaptureRequest request;
+  request.runs.resize(1);
+  request.runs[0].token_ids = {1, 2, 3};
+  request.runs[0].token_text.resize(3);
+  const CaptureLayout layout = plan_capture(*model, request);
+  CaptureWriter::create(path, layout, CaptureWriter::Existing::refuse).reset();  // killed here
+  EXPECT_EQ(kept_layers(path), "no layer in " + path + ".part is whole yet");
 }
 
 TEST(CaptureVerb, ADeviceThatIsNotThereIsExit6AndLeavesNoFile) {

@@ -27,6 +27,12 @@ class DumpTest : public ::testing::Test {
   std::string path = test::small_capture(folder);
 };
 
+TEST_F(DumpTest, TheListAsJson) {
+  const auto json = nlohmann::json::parse(cli({"dump", path, "--list", "--json"}).out);
+  EXPECT_EQ(json["run"], "run0");
+  EXPECT_THAT(json["names"], Contains("attention/key_mass"));
+}
+
 // The elements of a .npy file, and its header text.
 struct Npy {
   std::string header;

@@ -6,6 +6,7 @@
 
 #include "app/cli/run_cli.h"
 #include "tests/app/cli_run.h"
+#include "tests/app/small_capture.h"
 #include "tests/support/shared_files.h"
 
 namespace sinkscope {
@@ -25,6 +26,13 @@ TEST(Info, TheCardNamesTheShapes) {
   EXPECT_THAT(run.out, HasSubstr("144,064"));
   EXPECT_THAT(run.out, HasSubstr("BOS 256"));
   EXPECT_THAT(run.out, HasSubstr("F32"));
+}
+
+TEST(Info, OfACaptureNamesTheVerbForIt) {
+  const std::string path = test::small_capture(test::scratch_folder());
+  const CliRun run = cli({"info", path});
+  EXPECT_EQ(run.code, kExitUsage);
+  EXPECT_THAT(run.err, HasSubstr("a capture, expected a model; sinkscope sinks " + path));
 }
 
 TEST(Info, JsonHoldsWhatTheHelpPromises) {
@@ -80,7 +88,7 @@ TEST(Info, WindowsAreShownWhereTheyAre) {
 }
 
 TEST(Info, AModelThatCannotBeRunIsStillDescribed) {
-  SINKSCOPE_REQUIRE_SHARED(model, "oracles/bert");
+  SINKSCOPE_REQUIRE_SHARED(model, "oracles/deepseek_v4");
   const CliRun run = cli({"info", model});
   EXPECT_EQ(run.code, 0) << run.err;
   EXPECT_THAT(run.out, HasSubstr("cannot be run: "));

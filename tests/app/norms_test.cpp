@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "app/cli/run_cli.h"
@@ -51,6 +52,23 @@ TEST(Norms, TopSaysHowManyAreStarred) {
   const auto json = nlohmann::json::parse(cli({"norms", kPlanted, "--json", "--top", "1"}).out);
   EXPECT_EQ(role(json, "ln2")["starred"].size(), 1u);
   EXPECT_EQ(cli({"norms", kPlanted, "--top", "0"}).code, kExitUsage);
+}
+
+TEST(Norms, WithoutAConfigNothingIsMadeUp) {
+  SINKSCOPE_REQUIRE_SHARED(model, "oracles/llama");
+  const std::string folder = test::scratch_folder();
+  std::filesystem::create_symlink(std::filesystem::absolute(model + "/model.safetensors"),
+                                  folder + "/model.safetensors");
+  const CliRun run = cli({"norms", folder});
+  ASSERT_EQ(run.code, 0) << run.err;
+  EXPECT_THAT(run.out, HasSubstr("ln1  rms norm, eps not known, offset not known"));
+  EXPECT_THAT(run.err, HasSubstr("no config.json: eps is not known"));
+  const auto ln1 = role(nlohmann::json::parse(cli({"norms", folder, "--json"}).out), "ln1");
+  EXPECT_TRUE(ln1["eps"].is_null());
+  EXPECT_TRUE(ln1["offset"].is_null());
+  const auto known = role(nlohmann::json::parse(cli({"norms", model, "--json"}).out), "ln1");
+  EXPECT_EQ(known["eps"], 0.002);
+  EXPECT_EQ(known["starred"][0]["raw"], ln1["starred"][0]["raw"]);
 }
 
 TEST(Norms, CsvHasARowPerNorm) {

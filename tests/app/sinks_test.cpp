@@ -61,7 +61,8 @@ TEST_F(SinksTest, OneRunByItsPath) {
 TEST_F(SinksTest, CsvIsOneTable) {
   const CliRun run = cli({"sinks", path, "--csv"});
   ASSERT_EQ(run.code, 0) << run.err;
-  EXPECT_THAT(run.out, ::testing::StartsWith("run,quantity,layer,head,site,token,dim,value,text\n"));
+  EXPECT_THAT(run.out,
+              ::testing::StartsWith("run,quantity,layer,head,site,token,dim,value,text\n"));
   EXPECT_GT(test::n_lines(run.out), 50);
 }
 
@@ -70,6 +71,18 @@ TEST_F(SinksTest, EpsilonAndPositionsReachTheReport) {
       cli({"sinks", path, "--json", "--epsilon", "0.125", "--at", "rest", "--min-queries", "2"});
   ASSERT_EQ(run.code, 0) << run.err;
   EXPECT_EQ(nlohmann::json::parse(run.out)["runs"][0]["attention"]["gu"]["epsilon"], 0.125);
+}
+
+TEST_F(SinksTest, ARunGoesByItsNameToo) {
+  const CliRun run = cli({"sinks", path, "--run", "long", "--json"});
+  ASSERT_EQ(run.code, 0) << run.err;
+  EXPECT_EQ(nlohmann::json::parse(run.out)["runs"][0]["name"], "run1");
+  EXPECT_THAT(cli({"sinks", path, "--run", "longer"}).err, HasSubstr("(run0, run1)"));
+}
+
+TEST_F(SinksTest, AWrongPositionNamesItsFlag) {
+  EXPECT_THAT(cli({"sinks", path, "--at", "foo"}).err,
+              HasSubstr("--at: positions: expected all, first"));
 }
 
 TEST_F(SinksTest, APromptBesideACaptureIsAMistake) {
@@ -115,6 +128,25 @@ TEST_F(SinksTest, AModelIsRunOnTheBuiltInTextAndLeavesNothing) {
   EXPECT_EQ(report["sink_tokens"][0]["token"], 0);
   EXPECT_EQ(report["sink_tokens"][0]["text"], "<s>");
   EXPECT_EQ(report["residual"]["massive"][0]["dim"], 37);
+}
+
+// The terminal is closed while a model runs: what nobody asked to keep goes.
+TEST_F(SinksTest, AHangUpLeavesNothing) {
+  test::write_file(folder, "text.txt", std::string(60000, 'a'));
+  const CliRun run = test::shell("mkdir tmp; export TMPDIR=$PWD/tmp\nsinkscope sinks '" + kPlanted +
+                                     "' --text-file text.txt --threads 1 & pid=$!\n"
+                                     "until [ -e tmp/*/run.h5.part ]; do sleep 0.1; done\n"
+                                     "kill -HUP $pid; wait $pid",
+                                 folder);
+  EXPECT_EQ(run.code, kExitCanceled) << run.err;
+  EXPECT_TRUE(std::filesystem::is_empty(folder + "/tmp"));
+}
+
+// /proc has no room for anything.
+TEST_F(SinksTest, AFullDiskIsToldBeforeTheModelRuns) {
+  const CliRun run = cli({"sinks", kPlanted, "--text", "a", "-o", "/proc/self/kept.h5"});
+  EXPECT_EQ(run.code, kExitIo) << run.err;
+  EXPECT_THAT(run.err, HasSubstr("the disk has 0 B free"));
 }
 
 TEST_F(SinksTest, WithAnOutputTheCaptureStays) {

@@ -29,6 +29,12 @@ TEST(Tokenize, IdsPiecesAndBos) {
   for (const auto& [key, value] : json.items()) EXPECT_THAT(help, HasSubstr(key)) << key;
 }
 
+TEST(Tokenize, CsvIsATokenARow) {
+  const CliRun run = cli({"tokenize", kPlanted, "--text", "H,", "--csv"});
+  EXPECT_EQ(run.out, "position,id,label,piece\n0,256,<s>,<s>\n1,72,H,H\n2,44,\",\",\",\"\n");
+  EXPECT_EQ(cli({"tokenize", kPlanted, "--text", "H", "--csv", "--json"}).code, kExitUsage);
+}
+
 TEST(Tokenize, ReadsAFileAndStandardInput) {
   const std::string file = test::write_file(test::scratch_folder(), "t.txt", "ab");
   EXPECT_EQ(cli({"tokenize", kPlanted, "--text-file", file, "--ids"}).out, "256 97 98\n");
@@ -49,6 +55,26 @@ TEST(Tokenize, TextThatIsNotUtf8IsRefused) {
   const CliRun run = cli({"tokenize", kPlanted, "--text", "a\xff"});
   EXPECT_EQ(run.code, kExitUsage);
   EXPECT_EQ(test::n_lines(run.err), 1);
+}
+
+TEST(Tokenize, APreTokenizerIsForGgufFilesAndSaysSo) {
+  for (const std::vector<std::string>& args : std::vector<std::vector<std::string>>{
+           {"tokenize", kPlanted, "--text", "a", "--pre-tokenizer", "qwen2"},
+           {"capture", kPlanted, "--tokens", "1", "--dry-run", "--pre-tokenizer", "qwen2"}}) {
+    const CliRun run = cli(args);
+    EXPECT_EQ(run.code, kExitUsage) << args.front();
+    EXPECT_THAT(run.err, HasSubstr("--pre-tokenizer is for GGUF files; "));
+    EXPECT_THAT(run.err, HasSubstr("planted/tokenizer.json says how it cuts text"));
+  }
+}
+
+TEST(Tokenize, ATokenizerThatCannotBeReadIsNamed) {
+  const std::string file =
+      test::write_file(test::scratch_folder(), "tokenizer.json", R"({"model":{"type":"Magic"}})");
+  const CliRun run = cli({"tokenize", file, "--text", "a"});
+  EXPECT_NE(run.code, 0);
+  EXPECT_THAT(run.err, HasSubstr(file));
+  EXPECT_EQ(test::n_lines(run.err), 1) << run.err;
 }
 
 TEST(Tokenize, NeedsNoTensors) {

@@ -9,6 +9,7 @@
 
 #include "capture/checkpoint/model_files.h"
 #include "tests/checkpoint/gguf_test_files.h"
+#include "tests/support/gguf_writer.h"
 #include "tests/support/safetensors_bytes.h"
 #include "tests/support/tiny_folder.h"
 
@@ -63,6 +64,18 @@ TEST_F(HubCache, NamesLeadToTheSnapshotOfMain) {
   EXPECT_EQ(open_model(repo_ + "/snapshots/aaa")->spec().name, "tiny/llama");
 }
 
+TEST_F(HubCache, AFileOfARepositoryIsNamedBehindIt) {
+  const auto tiny = open_model(tiny_folder().write(scratch_folder()));
+  const std::string snapshot = repo_ + "/snapshots/aaa";
+  fs::create_directories(snapshot);
+  write_gguf(*tiny, snapshot + "/m.Q4_0.gguf");
+  write_gguf(*tiny, snapshot + "/m.Q8_0.gguf");
+  EXPECT_THAT(failure_of([] { open_model("tiny/llama"); }).second,
+              HasSubstr("name one: m.Q4_0.gguf, m.Q8_0.gguf"));
+  EXPECT_EQ(open_model("tiny/llama/m.Q8_0.gguf")->path(), snapshot + "/m.Q8_0.gguf");
+  EXPECT_EQ(failure_of([] { open_model("tiny/llama/m.Q5_0.gguf"); }).first, ErrorKind::not_found);
+}
+
 TEST_F(HubCache, WithoutMainOneSnapshotIsTakenSeveralAreNamed) {
   add_snapshot("aaa");
   EXPECT_EQ(open_model("tiny/llama")->path(), repo_ + "/snapshots/aaa");
@@ -94,6 +107,9 @@ TEST_F(HubCache, WhatIsNowhereSaysWhereItWasLookedFor) {
 TEST_F(HubCache, TheCacheIsFoundByTheUsualVariables) {
   EXPECT_EQ(hub_cache_folder(), root_);
   unsetenv("HF_HUB_CACHE");
+  setenv("HUGGINGFACE_HUB_CACHE", "/an/old/name", 1);
+  EXPECT_EQ(hub_cache_folder(), "/an/old/name");
+  unsetenv("HUGGINGFACE_HUB_CACHE");
   setenv("HF_HOME", "/some/home", 1);
   EXPECT_EQ(hub_cache_folder(), "/some/home/hub");
   unsetenv("HF_HOME");

@@ -89,7 +89,10 @@ TEST(OpenModel, AFolderWithOneGgufStandsForIt) {
   write_gguf(*tiny, folder + "/a.gguf");
   EXPECT_EQ(open_model(folder)->path(), folder + "/a.gguf");
   write_gguf(*tiny, folder + "/b.gguf");
-  EXPECT_EQ(failure_of([&] { open_model(folder); }).first, ErrorKind::not_found);
+  write_bytes(folder + "/c-00002-of-00002.gguf", "a later part is no model of its own");
+  const auto [kind, message] = failure_of([&] { open_model(folder); });
+  EXPECT_EQ(kind, ErrorKind::invalid_argument);
+  EXPECT_EQ(message, folder + ": expected one GGUF file, found 2; name one: a.gguf, b.gguf");
 }
 
 TEST(OpenModel, WhatIsNoModelSaysWhy) {

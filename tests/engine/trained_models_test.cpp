@@ -5,20 +5,18 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
-#include <filesystem>
 #include <fstream>
 
 #include "core/capture_reader.h"
 #include "core/sink_report.h"
 #include "tests/engine/captured.h"
+#include "tests/support/demo_model.h"
 #include "tests/support/h5_reference.h"
 #include "tests/support/shared_files.h"
 #include "tests/support/sink_oracles.h"
 
 namespace sinkscope::test {
 namespace {
-
-namespace fs = std::filesystem;
 
 class Lab : public ::testing::TestWithParam<std::string> {};
 
@@ -66,16 +64,6 @@ TEST_P(Lab, LossOfEveryTokenAgrees) {
 INSTANTIATE_TEST_SUITE_P(Seeds, Lab, ::testing::Values("lab_baseline_0", "lab_baseline_1"),
                          [](const auto& test) { return test.param; });
 
-// The demo model's GGUF: SINKSCOPE_DEMO_MODEL, else demo/*.gguf of the source tree.
-std::string demo_model() {
-  if (const char* set = std::getenv("SINKSCOPE_DEMO_MODEL"); set != nullptr) return set;
-  const fs::path folder = fs::path(SINKSCOPE_SOURCE_DIR) / "demo";
-  if (fs::exists(folder))
-    for (const auto& entry : fs::directory_iterator(folder))
-      if (entry.path().extension() == ".gguf") return entry.path().string();
-  return "";
-}
-
 std::vector<int> ids_of_file(const std::string& path) {
   std::ifstream file(path);
   std::vector<int> ids;
@@ -93,8 +81,7 @@ void expect_relative(const std::vector<double>& got, const std::vector<double>& 
 
 TEST(SmolLM2, SinksMaximaKurtosisAndLossesAgree) {
   SINKSCOPE_REQUIRE_SHARED(folder, "oracles/smollm2");
-  const std::string path = demo_model();
-  if (path.empty()) GTEST_SKIP() << "needs the demo model: ./dev setup, or SINKSCOPE_DEMO_MODEL";
+  SINKSCOPE_REQUIRE_DEMO_MODEL(path);
   const H5Reference want(folder + "/expected.h5");
   const auto model = open_model(path);
   const std::string file = capture(*model, request_for(ids_of_file(folder + "/ids512.txt")));

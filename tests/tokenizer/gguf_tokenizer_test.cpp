@@ -107,6 +107,19 @@ TEST(FieldCases, FC21_GgufWithoutPreRefusesTextAndTakesAChoice) {
               ElementsAre(34, 1878, 2634, 2125, 470, 220, 16, 17, 18, 19));
 }
 
+TEST(GgufTokenizer, AChoiceThatOverrulesTheFileIsSaid) {
+  SINKSCOPE_REQUIRE_SHARED(path, "data/tokenizers/ggml-vocab-gpt-2.gguf");
+  const test::FakeGguf file(*GgufFile::open(path));
+  const auto warnings = [&](const char* chosen) {
+    return open_gguf_tokenizer(file, {.pre_tokenizer = chosen})->encode("a").warnings;
+  };
+  EXPECT_THAT(warnings("qwen2"),
+              ::testing::ElementsAre(
+                  "--pre-tokenizer qwen2 overrules tokenizer.ggml.pre, which is 'gpt-2'"));
+  EXPECT_THAT(warnings("gpt-2"), ::testing::IsEmpty());
+  EXPECT_THAT(warnings("phi-2"), ::testing::IsEmpty());  // another name of the same split
+}
+
 TEST(FieldCases, FC21_UnknownPreIsNotGuessed) {
   SINKSCOPE_REQUIRE_SHARED(path, "data/tokenizers/ggml-vocab-gpt-2.gguf");
   test::FakeGguf file(*GgufFile::open(path));

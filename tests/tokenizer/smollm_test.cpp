@@ -4,36 +4,24 @@
 #include <gmock/gmock.h>
 
 #include <cstdlib>
-#include <filesystem>
 #include <sstream>
 
 #include "capture/checkpoint/gguf_file.h"
 #include "capture/tokenizer/tokenizer.h"
+#include "tests/support/demo_model.h"
 #include "tests/support/shared_files.h"
 #include "tests/tokenizer/golden.h"
 
 namespace sinkscope {
 namespace {
 
-namespace fs = std::filesystem;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
-
-std::string demo_model() {
-  const char* set = std::getenv("SINKSCOPE_DEMO_MODEL");
-  if (set != nullptr) return fs::exists(set) ? set : "";
-  const fs::path folder = fs::path(SINKSCOPE_SOURCE_DIR) / "demo";
-  if (!fs::is_directory(folder)) return "";
-  for (const auto& entry : fs::directory_iterator(folder))
-    if (entry.path().extension() == ".gguf") return entry.path().string();
-  return "";
-}
 
 class SmolLm2 : public ::testing::Test {
  protected:
   void SetUp() override {
-    const std::string path = demo_model();
-    if (path.empty()) GTEST_SKIP() << "needs the demo model; ./dev demo, or SINKSCOPE_DEMO_MODEL";
+    SINKSCOPE_REQUIRE_DEMO_MODEL(path);
     tokenizer_ = open_gguf_tokenizer(*GgufFile::open(path));
   }
   std::vector<int> ids(const std::string& text) const { return tokenizer_->encode(text).ids; }

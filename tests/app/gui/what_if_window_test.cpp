@@ -19,6 +19,7 @@
 #include "app/gui/what_if_desk.h"
 #include "core/capture_reader.h"
 #include "tests/app/cli_run.h"
+#include "tests/support/demo_model.h"
 #include "tests/support/event_turns.h"
 #include "tests/support/shared_files.h"
 #include "tests/support/test_application.h"
@@ -36,13 +37,6 @@ using ::testing::HasSubstr;
 Edit edit(const char* text) { return parse_what_if(text).front(); }
 
 const std::string kPlanted = std::string(SINKSCOPE_SOURCE_DIR) + "/sample_data/planted";
-
-std::string demo_model() {
-  if (const char* set = std::getenv("SINKSCOPE_DEMO_MODEL"); set != nullptr) return set;
-  for (const auto& entry : fs::directory_iterator(std::string(SINKSCOPE_SOURCE_DIR) + "/demo"))
-    if (entry.path().extension() == ".gguf") return entry.path().string();
-  return {};
-}
 
 class WhatIfWindow : public ::testing::Test {
  protected:
@@ -107,9 +101,7 @@ class WhatIfWindow : public ::testing::Test {
 };
 
 TEST_F(WhatIfWindow, ANewUsersPathFromOpeningTheModelToTheCopiedCommand) {
-  const std::string model = demo_model();
-  if (model.empty() || !fs::exists(model))
-    GTEST_SKIP() << "needs the demo model: ./dev setup, or SINKSCOPE_DEMO_MODEL";
+  SINKSCOPE_REQUIRE_DEMO_MODEL(model);
   open_model(model);
   record(QStringLiteral("The quick brown fox jumps over the lazy dog."), "fox.h5");
   go_to_what_if();

@@ -107,6 +107,7 @@ QWidget* WhatIfPanel::makeEdits() {
   connect(redo_, &QToolButton::clicked, this, &WhatIfPanel::redoAsked);
   list_view_->setModel(list_);
   list_view_->setWordWrap(true);
+  list_view_->setSpacing(2);  // a row is no higher than its text, its box is
   list_view_->setResizeMode(QListView::Adjust);
   list_view_->setHorizontalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
   list_view_->setAccessibleName(tr("Edits"));

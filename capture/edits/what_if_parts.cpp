@@ -145,6 +145,9 @@ void WhatIfParts::add_replacement(std::size_t i, const NormReplace& edit) {
     const std::string prefix = norm_name(norm_role_name(role), layer);
     if (edit.with == With::preaffine) {
       if (file) by.pre_gain = file->read(prefix + ".pre_gain", {D});
+      if (!file && edit.lambda != 1)
+        by.pre_gain = at::ones({D}, at::dtype(at::kFloat).device(device))
+                          .index_fill_(0, dims(edit.dims), edit.lambda);
       if (spec.pre_affine) by.own_pre_gain = own_pre_gain(role, layer);
     } else if (file) {
       by.gate_down = file->read(prefix + ".gate_down", {-1, D});

@@ -67,7 +67,8 @@ struct NormProbe {
 //                g = sigmoid(W_up swish(W_down y)); start "identity": 2σ with W_up = 0, y bit for
 //                bit; "paper": σ with W_up = 0, halves y; or weights of a file
 //   tensor_gate  one g a token: sigmoid(wᵀ swish(W_down y)), same starts
-//   preaffine    norm(λ₁ ⊙ x), all else as it is; λ₁ = 1 or weights of a file
+//   preaffine    norm(λ₁ ⊙ x), all else as it is, in place of the model's own λ₁ if it has one; λ₁
+//                of a file, or `lambda` in `dims` and 1 elsewhere
 struct NormReplace {
   enum class With {
     none,
@@ -83,11 +84,21 @@ struct NormReplace {
   std::string start = "identity";  // identity | paper; gates only
   int rank = 16;                   // gates without weights
   std::string weights;             // a safetensors file: blocks.N.ln1.{gate_down,gate_up,pre_gain}
-  IndexSet layers;
+  double lambda = 1;               // preaffine without weights, like dims
+  IndexSet layers, dims;
   NameList norms;
   bool operator==(const NormReplace&) const = default;
 };
 const char* name_of(NormReplace::With with);
+
+// Whether an edit that has `dims` is about them as it is.
+template <class AnyEdit>
+bool is_of_dims(const AnyEdit& /*edit*/) {
+  return true;
+}
+inline bool is_of_dims(const NormReplace& edit) {
+  return edit.with == NormReplace::With::preaffine && edit.weights.empty();
+}
 
 struct AttentionNormalizer {
   Normalizer normalizer;

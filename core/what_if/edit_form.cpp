@@ -179,6 +179,10 @@ void fields_of(V& v, NormReplace& e) {
     v.choice("start", "start", is_paper, {"identity", "paper"});
     e.start = is_paper ? "paper" : "identity";
   }
+  if (is_of_dims(e)) {
+    v.number("lambda", "λ₁", e.lambda, 0.01, 100, true);
+    v.indices("dims", e.dims);
+  }
   v.names("norms", e.norms);
   v.indices("layers", e.layers);
 }

@@ -269,6 +269,10 @@ void fields_of(V& v, NormReplace& e) {
     v.may("start", e.start, std::string("identity"));
     v.may("rank", e.rank, 16);
   }
+  if (is_of_dims(e)) {
+    v.may("lambda", e.lambda, 1.0);
+    v.may("dims", e.dims, {});
+  }
   v.may("norms", e.norms, {});
   v.may("layers", e.layers, {});
 }

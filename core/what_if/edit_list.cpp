@@ -47,6 +47,8 @@ std::string beginning(const NormReplace& e) {
     text += " of " + e.weights;
   else if (is_gate)
     text += fmt::format(", {} start", e.start);
+  else if (is_of_dims(e))
+    text += fmt::format(", λ₁ = {}", readable(e.lambda));
   return text;
 }
 std::string beginning(const AttentionNormalizer& e) {
@@ -135,6 +137,8 @@ std::vector<EditTemplate> edit_templates(const EditPlace& place) {
       {"Scale the stream in a dimension", R"("residual.set","scale":0.5,)" + dim},
       {"Probe what norms see of a dimension", R"("norm.probe","mode":"zero",)" + dim},
       {"Replace norms", R"("norm.replace","with":"gatednorm")"},
+      {"Scale a dimension in front of norms",
+       R"("norm.replace","with":"preaffine","lambda":2,)" + dim},
       {"Attention: softmax1", attention(R"("softmax1")")},
       {"Attention: sink logit", attention(R"("sink_logit","b":0)")},
       {"Attention: clipped softmax", attention(R"("clipped","gamma":-0.03)")},

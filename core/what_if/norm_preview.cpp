@@ -136,6 +136,7 @@ class Norm {
     const bool is_gate = with_ == With::gatednorm || with_ == With::tensor_gate;
     // W_up = 0: the gate is σ(0) everywhere, doubled by the identity start.
     if (is_gate && replacement->start == "paper") factor_ = 0.5F;
+    if (with_ == With::preaffine) set_pre_gain(*replacement);
   }
 
   // y [D] of one row.
@@ -148,6 +149,11 @@ class Norm {
     if (with_ == With::layernorm) {
       for (Eigen::Index i = 0; i < width_; ++i) center += x[i];
       center /= static_cast<double>(width_);
+    }
+    if (!pre_gain_.empty()) {
+      for (Eigen::Index i = 0; i < width_; ++i)
+        y[i] = x[i] * pre_gain_[static_cast<std::size_t>(i)];
+      x = y;
     }
     const auto n = static_cast<double>(width_);
     const double mean_square = square_sum(x, width_) / n - center * center;
@@ -165,10 +171,26 @@ class Norm {
   }
 
  private:
+  // λ₁ in place of the model's own, which the input holds already.
+  void set_pre_gain(const NormReplace& replacement) {
+    if (input_.pre_gain.empty() && replacement.lambda == 1) return;
+    pre_gain_.assign(static_cast<std::size_t>(width_), 1.0F);
+    for (int d : replacement.dims.within(static_cast<int>(width_), "norm.replace: dims"))
+      pre_gain_[static_cast<std::size_t>(d)] = static_cast<float>(replacement.lambda);
+    for (std::size_t i = 0; i < input_.pre_gain.size(); ++i) {
+      if (input_.pre_gain[i] == 0)
+        unsupported(
+            "norm.replace: the model's own PreAffine gain holds zeros, which no other gain "
+            "can undo");
+      pre_gain_[i] /= input_.pre_gain[i];
+    }
+  }
+
   const NormInput& input_;
   Eigen::Index width_;
   With with_ = With::rmsnorm;
   float factor_ = 1;
+  std::vector<float> pre_gain_;  // [D] empty = 1
 };
 
 // What a probe makes of the norm's input, in place.

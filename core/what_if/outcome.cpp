@@ -92,7 +92,8 @@ std::vector<Touched> touched_by(const WhatIf& what_if,
         [&](const auto& e) {
           if constexpr (requires { e.tokens; })
             for (const auto& ids : token_ids) touched.tokens.push_back(e.tokens.of(ids));
-          if constexpr (requires { e.dims; }) touched.dims = e.dims;
+          if constexpr (requires { e.dims; })
+            if (is_of_dims(e)) touched.dims = e.dims;
           if constexpr (std::is_same_v<std::decay_t<decltype(e)>, ResidualClip>)
             touched.dims = IndexSet();
           if constexpr (requires { e.layers; }) touched.layers = e.layers;

@@ -54,6 +54,22 @@ TEST(EditForm, ShowsOnlyWhatMatters) {
   EXPECT_THAT(keys(clipped), ElementsAre("kind", "gamma", "zeta", "layers", "heads"));
 }
 
+TEST(EditForm, APreAffineHasASliderForLambda) {
+  Edit edit_of = edit(R"({"edit":"norm.replace","with":"gatednorm"})");
+  EXPECT_THAT(keys(edit_of), ElementsAre("with", "weights", "start", "norms", "layers"));
+  edit_of = with_field(edit_of, "with", std::string("preaffine"));
+  EXPECT_THAT(keys(edit_of), ElementsAre("with", "weights", "lambda", "dims", "norms", "layers"));
+  EXPECT_EQ(field(edit_of, "lambda").number, 1);
+  edit_of = with_field(with_field(edit_of, "lambda", 7.19), "dims", std::string("507"));
+  EXPECT_EQ(what_if_text({edit_of}),
+            R"({"edit":"norm.replace","with":"preaffine","lambda":7.19,"dims":[507]})");
+  EXPECT_THAT(edit_sentence(edit_of), HasSubstr("preaffine, λ₁ = 7.19, dimensions 507"));
+  EXPECT_THAT(reach_text(edit_of, {{1, 2}, 3, 4, 576}), HasSubstr("dimensions 1 of 576 (507)"));
+  // What a gate does not have is left behind.
+  EXPECT_EQ(what_if_text({with_field(edit_of, "with", std::string("gatednorm"))}),
+            R"({"edit":"norm.replace","with":"gatednorm"})");
+}
+
 TEST(EditForm, SetsNumbersTextsAndNames) {
   Edit clip = edit(R"({"edit":"residual.clip","limit":100})");
   clip = with_field(clip, "limit", 31.5);

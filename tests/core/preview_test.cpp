@@ -136,6 +136,25 @@ TEST(NormPreview, APreAffineIsPartOfWhatTheNormSees) {
   EXPECT_TRUE(norm_output(norm).isApprox(y, 1e-6F));
 }
 
+TEST(NormPreview, APreAffineOfOneDimensionChangesTheOthersByTheRootMeanSquareAlone) {
+  NormInput norm = small_norm();
+  const MatrixF y = norm_output(norm);
+  const char* const edit = R"({"edit":"norm.replace","with":"preaffine","lambda":0.5,"dims":[0]})";
+  // h = (12, 3, 4): 169 becomes 36 + 25.
+  const MatrixF halved = previewed_norm(norm, edits(edit));
+  EXPECT_NEAR(halved(0, 1) / y(0, 1), std::sqrt(169.0 / 61), 1e-6);
+  EXPECT_NEAR(halved(0, 0) / y(0, 0), 0.5 * std::sqrt(169.0 / 61), 1e-6);
+  // In place of the model's own: what is recorded is x, the norm reads (6, 3, 4) again.
+  norm.pre_gain = {12, 1, 1};
+  norm.x.col(0) /= 12;
+  EXPECT_NEAR(previewed_norm(norm, edits(edit))(0, 1), 3 / std::sqrt((0.25 + 25) / 3), 1e-6);
+  // Before the probes, which see what the norm is given.
+  norm = small_norm();
+  WhatIf both = edits(edit);
+  both.push_back(edits(R"({"edit":"norm.probe","mode":"zero","dims":[0]})").front());
+  EXPECT_NEAR(previewed_norm(norm, both)(0, 1), 3 / std::sqrt(25.0 / 3), 1e-6);
+}
+
 TEST(NormPreview, SaysWhatNeedsARerun) {
   for (const char* text :
        {R"({"edit":"norm.replace","with":"dyt"})",

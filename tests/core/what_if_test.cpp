@@ -26,6 +26,7 @@ TEST(WhatIf, ExamplesGoThroughJsonUnchanged) {
           R"({"edit":"norm.probe","mode":"clamp","tau":2.5,"dims":[1,2],"tokens":"ids:5-127","norms":["ln1"]})",
           R"({"edit":"norm.replace","with":"gatednorm","start":"paper","rank":8,"norms":["ln1"]})",
           R"({"edit":"norm.replace","with":"preaffine","weights":"F.safetensors"})",
+          R"({"edit":"norm.replace","with":"preaffine","lambda":7.25,"dims":[4],"norms":["ln2"]})",
           R"({"edit":"norm.replace","with":"rmsnorm"})",
           R"({"edit":"attention.normalizer","kind":"softmax1","layers":"0-5","heads":[1,3]})",
           R"({"edit":"attention.normalizer","kind":"sink_logit","b":[0.5,-1],"heads":[0,2]})",

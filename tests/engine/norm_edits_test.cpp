@@ -171,6 +171,24 @@ TEST(WhatIfEdits, PreAffineOfAFile) {
   });
 }
 
+TEST(WhatIfEdits, PreAffineOfOneDimension) {
+  expect_edits_of([](const ModelFiles& model) {
+    const int dim = model.spec().d_model - 2;
+    ReferenceHooks hooks;
+    hooks.norm = [=](Role at, int layer, const Rows& x, const Row& gain, double eps) {
+      Rows y;
+      for (Row row : x) {
+        if (at == Role::ln2 && layer == 1) row[static_cast<std::size_t>(dim)] *= 3.5;
+        y.push_back(reference_rms_norm(row, gain, eps));
+      }
+      return y;
+    };
+    return EditCase{R"({"edit":"norm.replace","with":"preaffine","lambda":3.5,"dims":[)" +
+                        std::to_string(dim) + R"(],"norms":["ln2"],"layers":[1]})",
+                    hooks};
+  });
+}
+
 // y ⊙ σ(W_up swish(W_down y)) at blocks.1.ln2; `n_gates` rows of W_up, one for all dimensions or
 // one each.
 EditCase gated_norm(const ModelFiles& model, const std::string& with, std::int64_t n_gates) {

@@ -23,10 +23,11 @@ AbsorbDialog::AbsorbDialog(const QString& folder, QWidget* parent)
       tr("Divides a dimension by k wherever the residual stream is written, and multiplies it by k "
          "in front of every norm that reads it: the same function, a smaller stream. The new model "
          "is compared with the old one on this run's tokens; it is kept only if no logit differs "
-         "by "
-         "more than 1e-4 of the largest one."),
+         "by more than 1e-4 of the largest one."),
       this);
   text->setWordWrap(true);
+  constexpr int kWidth = 460, kMargins = 40;
+  text->setMinimumHeight(text->heightForWidth(kWidth - kMargins));  // a form asks for less
   dims_->setToolTip(tr("auto: the massive dimensions and the residual sinks; or 507,247"));
   factor_->setToolTip(tr("auto: the dimension's size over the typical one, a power of two"));
   auto* browse = new QPushButton(tr("Browse…"), this);
@@ -49,7 +50,7 @@ AbsorbDialog::AbsorbDialog(const QString& folder, QWidget* parent)
   form->addRow(tr("Factor k"), factor);
   form->addRow(tr("New folder"), place);
   form->addRow(buttons);
-  setMinimumWidth(460);
+  setMinimumWidth(kWidth);
 }
 
 QString AbsorbDialog::dims() const { return dims_->text().trimmed(); }

@@ -63,10 +63,10 @@ NonFinite find_non_finite(const CaptureReader& reader, const std::string& run, i
     const std::vector<int> n_nan = read_counts(reader, run, here + "/token/n_nan", n);
     const std::vector<int> n_inf = read_counts(reader, run, here + "/token/n_inf", n);
     for (std::size_t i = 0; i < n; ++i) {
-      const std::size_t row = i / static_cast<std::size_t>(n_tokens);
-      const SiteName site{hook, layers[row]};
       const int here_bad = std::max(n_nan[i], 0) + std::max(n_inf[i], 0);  // −1: not yet recorded
-      if (here_bad == 0 || site.layer >= layers_end) continue;
+      const std::size_t row = i / static_cast<std::size_t>(n_tokens);
+      if (here_bad == 0 || layers[row] >= layers_end) continue;
+      const SiteName site{hook, layers[row]};
       if (found.count == 0 || depth_of(site) < depth_of(found.site)) {
         found.site = site;
         found.token = static_cast<int>(i % static_cast<std::size_t>(n_tokens));

@@ -8,10 +8,10 @@
 #include <cmath>
 #include <limits>
 #include <nlohmann/json.hpp>
-#include <numeric>
 
 #include "core/capture_reader.h"
 #include "core/json_numbers.h"
+#include "core/mean_loss.h"
 #include "core/number_text.h"
 #include "core/sink_conventions.h"
 #include "core/sink_report.h"
@@ -20,12 +20,6 @@ namespace sinkscope {
 namespace {
 
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
-
-double mean_loss(const CaptureReader& reader, const std::string& run) {
-  if (!reader.has(run, "logits/loss")) return kNaN;
-  const std::vector<double> loss = reader.read_f64(run, "logits/loss");
-  return std::accumulate(loss.begin(), loss.end(), 0.0) / static_cast<double>(loss.size());
-}
 
 void put_residual(const ResidualReport& residual, BatchRow& row) {
   row.max_abs = kNaN;
@@ -88,7 +82,7 @@ std::vector<BatchRow> batch_rows(const BatchEntry& entry) {
     row.options = entry.options;
     row.run = run.name;
     row.name = run.input.name;
-    row.mean_loss = mean_loss(*reader, run.name);
+    row.mean_loss = mean_loss(*reader, {run.name});
     for (const Quantity& quantity : quantities(run))
       if (quantity.axis == Quantity::Axis::none && quantity.values.size() == 1)
         row.numbers.emplace_back(quantity.name, quantity.values.front());

@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "core/error.h"
+#include "core/mean_loss.h"
 #include "core/what_if/baseline.h"
 
 namespace sinkscope {
@@ -29,15 +30,6 @@ Compared<std::vector<std::string>> twins(const CaptureReader& reader, int edit) 
         ErrorKind::not_found,
         fmt::format("{}: no run has an edited twin; sinkscope whatif records one", reader.path()));
   return names;
-}
-
-double mean_loss(const CaptureReader& reader, const std::vector<std::string>& runs) {
-  double sum = 0, n = 0;
-  for (const std::string& run : runs) {
-    if (!reader.has(run, "logits/loss")) return std::numeric_limits<double>::quiet_NaN();
-    for (double loss : reader.read_f64(run, "logits/loss")) sum += loss, ++n;
-  }
-  return n > 0 ? sum / n : std::numeric_limits<double>::quiet_NaN();
 }
 
 void read_kl(const CaptureReader& reader, const Compared<std::vector<std::string>>& names,

@@ -63,18 +63,18 @@ TEST_F(FigureDialogTest, FC81_WhatIsCopiedNamesNoFileThatGoesWithTheWindow) {
   FigureRequest compared;
   compared.kind = "compare";
   compared.of = "attention-mean";
-  compared.inputs = {"/tmp/gone/w.h5", "/tmp/gone/w.h5::run0_edit0", "/tmp/gone/w.h5.other"};
-  const MadeFile made{"/tmp/gone/w.h5", "what-if.h5", "sinkscope whatif M -o what-if.h5"};
-  const MadeFile unused{"/tmp/gone/p.json", "probes.json", "sinkscope probe M -o probes.json"};
+  compared.inputs = {"gone/w.h5", "gone/w.h5::run0_edit0", "gone/w.h5.other"};
+  const MadeFile made{"gone/w.h5", "what-if.h5", "sinkscope whatif M -o what-if.h5"};
+  const MadeFile unused{"gone/p.json", "probes.json", "sinkscope probe M -o probes.json"};
   FigureDialog dialog(compared, {}, {made, unused});
   dialog.findChild<QPushButton*>("copy-command")->click();
   EXPECT_EQ(QGuiApplication::clipboard()->text().toStdString(),
             "sinkscope whatif M -o what-if.h5 && sinkscope figure compare what-if.h5 "
-            "what-if.h5::run0_edit0 /tmp/gone/w.h5.other -o figure.pdf");
+            "what-if.h5::run0_edit0 gone/w.h5.other -o figure.pdf");
   dialog.findChild<QPushButton*>("copy-python")->click();
   const std::string script = QGuiApplication::clipboard()->text().toStdString();
   EXPECT_THAT(script, ::testing::StartsWith("# sinkscope whatif M -o what-if.h5\n"));
-  EXPECT_THAT(script, ::testing::Not(HasSubstr("/tmp/gone/w.h5\"")));
+  EXPECT_THAT(script, ::testing::Not(HasSubstr("gone/w.h5\"")));
   EXPECT_THAT(script, HasSubstr("what-if.h5"));
   EXPECT_EQ(dialog.request().inputs, compared.inputs) << "the window draws the file it has";
 }

@@ -27,6 +27,12 @@ struct Summary {
   double mean() const { return n > 0 ? sum / n : kNaN; }
 };
 
+// The smallest float that is not below x: for a float f, f >= x exactly if f >= it.
+float float_not_below(double x) {
+  const float f = static_cast<float>(x);
+  return f < x ? std::nextafter(f, std::numeric_limits<float>::infinity()) : f;
+}
+
 }  // namespace
 
 void tensor_kurtosis(const std::vector<SiteStats>& sites, const SinkOptions& options,
@@ -58,11 +64,12 @@ void stream_quantities(const CaptureReader& reader, const std::string& run, cons
   NamedColumn pearson{"pearson_token_mean", {}}, qualcomm{"qualcomm_token_mean", {}};
   std::vector<VectorD> hits;  // [L+1][D] positions with |h| ≥ min_abs, block states only
   int n_positions = 0;
+  const float min_abs = float_not_below(options.outlier_features.min_abs);
   for (std::size_t s = 0; s < sites.size(); ++s) {
     Summary pearson_tokens, qualcomm_tokens;
-    VectorD state_hits = VectorD::Zero(sites[s].first.width());
-    n_positions = 0;
     const int width = sites[s].first.width();
+    Eigen::ArrayXi state_hits = Eigen::ArrayXi::Zero(width);
+    n_positions = 0;
     for_each_stream_block(
         reader, run, stream_indices[s], width, [&](int begin, const ConstMapF& rows) {
           for (Eigen::Index i = 0; i < rows.rows(); ++i) {
@@ -76,14 +83,12 @@ void stream_quantities(const CaptureReader& reader, const std::string& run, cons
             const Moments m = moments_of({row.data(), static_cast<std::size_t>(row.size())});
             pearson_tokens.add(kurtosis(m, KurtosisFlavor::pearson));
             qualcomm_tokens.add(kurtosis(m, KurtosisFlavor::qualcomm, options.qualcomm_eps));
-            state_hits.array() +=
-                (row.transpose().array().abs().cast<double>() >= options.outlier_features.min_abs)
-                    .cast<double>();
+            for (int d = 0; d < width; ++d) state_hits[d] += std::abs(row[d]) >= min_abs;
           }
         });
     pearson.second.push_back(pearson_tokens.mean());
     qualcomm.second.push_back(qualcomm_tokens.mean());
-    if (sites[s].site.hook != "hook_resid_mid") hits.push_back(state_hits);
+    if (sites[s].site.hook != "hook_resid_mid") hits.push_back(state_hits.cast<double>());
   }
   if (hits.empty()) return;
   MatrixD all_hits(static_cast<Eigen::Index>(hits.size()), hits.front().size());

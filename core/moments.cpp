@@ -2,6 +2,7 @@
 #include "core/moments.h"
 
 #include <limits>
+#include <numeric>
 
 namespace sinkscope {
 
@@ -39,15 +40,26 @@ Moments moments_of(std::span<const float> x) {
   Moments m;
   m.count = static_cast<double>(x.size());
   if (x.empty()) return m;
-  double sum = 0;
-  for (const float v : x) sum += v;
-  m.mean = sum / m.count;
-  for (const float v : x) {
-    const double d = v - m.mean;
-    m.m2 += d * d;
-    m.m3 += d * d * d;
-    m.m4 += d * d * d * d;
-  }
+  // Lanes that do not wait for each other: one chain of additions would take thrice the time.
+  constexpr std::size_t kLanes = 8;
+  double sum[kLanes] = {}, m2[kLanes] = {}, m3[kLanes] = {}, m4[kLanes] = {};
+  const std::size_t whole = x.size() - x.size() % kLanes;
+  for (std::size_t i = 0; i < whole; i += kLanes)
+    for (std::size_t l = 0; l < kLanes; ++l) sum[l] += x[i + l];
+  for (std::size_t i = whole; i < x.size(); ++i) sum[i - whole] += x[i];
+  m.mean = std::accumulate(sum, sum + kLanes, 0.0) / m.count;
+  const auto add = [&](std::size_t lane, float value) {
+    const double d = value - m.mean, square = d * d;
+    m2[lane] += square;
+    m3[lane] += square * d;
+    m4[lane] += square * square;
+  };
+  for (std::size_t i = 0; i < whole; i += kLanes)
+    for (std::size_t l = 0; l < kLanes; ++l) add(l, x[i + l]);
+  for (std::size_t i = whole; i < x.size(); ++i) add(i - whole, x[i]);
+  m.m2 = std::accumulate(m2, m2 + kLanes, 0.0);
+  m.m3 = std::accumulate(m3, m3 + kLanes, 0.0);
+  m.m4 = std::accumulate(m4, m4 + kLanes, 0.0);
   return m;
 }
 

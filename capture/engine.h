@@ -78,6 +78,8 @@ struct CaptureSummary {
   std::vector<float> kl;        // KL(baseline ‖ twin) of every twin's positions with a next token
   std::int64_t n_tokens = 0;
   double load_seconds = 0;      // the forward pass waited for weights
+  double attention_seconds = 0;   // of the forward pass: softmax attention with its statistics
+  double statistics_seconds = 0;  // of the forward pass: statistics of all other sites
   double forward_seconds = 0;   // from the first weight read to the last byte handed to the system
   std::int64_t bytes_read = 0;  // of stored weights; of experts only those that were routed to
   double write_seconds = 0;     // the writer thread was busy, mostly beside the forward pass

@@ -31,8 +31,9 @@ const char* const kHelp =
     "has them). logits and single hooks are added\n"
     "by name: --record stats,logits,hook_attn_out. A stream of more than 4 GiB has to be named.\n\n"
     "--json keys: schema (sinkscope.capture/1), conventions, file, file_bytes, runs, tokens,\n"
-    "mean_loss (nats per scored position), device, seconds {load, forward, write, total},\n"
-    "peak_rss_bytes; with --window also windows {rule, window, stride, count, scored, mean_loss,\n"
+    "mean_loss (nats per scored position), device, bytes_read (of stored weights), seconds {load,\n"
+    "attention, statistics: parts of forward; forward, write: beside it; total}, peak_rss_bytes;\n"
+    "with --window also windows {rule, window, stride, count, scored, mean_loss,\n"
     "perplexity, positions [begin, end, scored_from, bos]}.\n"
     "Windows: rule hf is transformers' recipe (a position is scored by the first window that "
     "holds\n"
@@ -157,8 +158,11 @@ void print_summary(const std::string& output, bool json, const CaptureJob& job,
         {"tokens", summary.n_tokens},
         {"mean_loss", summary.mean_loss},
         {"device", summary.device},
+        {"bytes_read", summary.bytes_read},
         {"seconds",
          {{"load", summary.load_seconds},
+          {"attention", summary.attention_seconds},
+          {"statistics", summary.statistics_seconds},
           {"forward", summary.forward_seconds},
           {"write", summary.write_seconds},
           {"total", seconds}}},
@@ -179,10 +183,10 @@ void print_summary(const std::string& output, bool json, const CaptureJob& job,
                                ? fmt::format("mean loss {:.4f}", summary.mean_loss)
                                : std::string("no loss");
   console.out << fmt::format(
-      "recorded {} tokens, {}, in {:.1f} s on {}: {} ({})\nnext: sinkscope "
+      "recorded {} tokens, {}, in {:.1f} s on {} ({} of weights read): {} ({})\nnext: sinkscope "
       "sinks {}\n",
-      format_count(summary.n_tokens), loss, seconds, summary.device, output,
-      format_bytes(file_bytes), shell_word(output));
+      format_count(summary.n_tokens), loss, seconds, summary.device,
+      format_bytes(summary.bytes_read), output, format_bytes(file_bytes), shell_word(output));
 }
 
 void warn_of_non_finite(const std::string& path, const Console& console) {

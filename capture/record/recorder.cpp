@@ -2,6 +2,7 @@
 #include "capture/record/recorder.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <limits>
 
@@ -34,12 +35,19 @@ int residual_row(Site site, int layer, bool parallel) {
   return 2 * layer + (site == Site::resid_mid ? 1 : 2);
 }
 
-// Of a host_matrix [T, width].
-std::shared_ptr<const TapStats> stats_of(const at::Tensor& x) {
-  const auto rows = static_cast<int>(x.size(0)), width = static_cast<int>(x.size(1));
-  return std::make_shared<TapStats>(
-      tap_stats(x.const_data_ptr<float>(), rows, width, width, parallel_for));
-}
+// Adds the time until it goes to `sum`.
+class Stopwatch {
+ public:
+  explicit Stopwatch(double& sum) : sum_(sum) {}
+  Stopwatch(const Stopwatch&) = delete;
+  Stopwatch& operator=(const Stopwatch&) = delete;
+  ~Stopwatch() { sum_ += std::chrono::duration<double>(Clock::now() - begin_).count(); }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  double& sum_;
+  const Clock::time_point begin_ = Clock::now();
+};
 
 }  // namespace
 
@@ -52,18 +60,26 @@ at::Tensor host_matrix(const at::Tensor& x) {
 }
 
 RunRecorder::RunRecorder(const CaptureLayout& layout, int run, WriteQueue& queue, BufferPool& pool,
-                         AttentionBody body, std::stop_token stop)
+                         AttentionBody body, RecordSeconds& seconds, std::stop_token stop)
     : layout_(layout),
       run_(run),
       seq_len_(layout.runs[static_cast<std::size_t>(run)].seq_len()),
       queue_(queue),
       body_(body),
+      seconds_(seconds),
       stop_(std::move(stop)),
       attention_rows_(rows_of(layout.attention_layers)),
       pattern_rows_(rows_of(layout.pattern.layers)) {
   for (const StatsSite& site : layout.sites) stats_rows_[site.hook] = rows_of(site.layers);
   for (const TapRecord& tap : layout.taps) tap_rows_[tap.hook] = rows_of(tap.layers);
   if (!layout.pattern.layers.empty()) maps_.emplace(layout.pattern, run, seq_len_, queue, pool);
+}
+
+RunRecorder::SharedStats RunRecorder::stats_of(const at::Tensor& x) {
+  const Stopwatch watch(seconds_.statistics);
+  const auto rows = static_cast<int>(x.size(0)), width = static_cast<int>(x.size(1));
+  return std::make_shared<TapStats>(
+      tap_stats(x.const_data_ptr<float>(), rows, width, width, parallel_for));
 }
 
 void RunRecorder::on_tap(Site site, int layer, const at::Tensor& value) {
@@ -174,6 +190,7 @@ void RunRecorder::write_tap(Site site, int layer, const at::Tensor& value) {
 }
 
 at::Tensor RunRecorder::on_attention(int layer, const AttentionCall& call) {
+  const Stopwatch watch(seconds_.attention);
   const auto H = static_cast<int>(call.q.size(1)), G = static_cast<int>(call.k.size(1));
   auto stats = std::make_shared<AttentionStats>(H, G, seq_len_);
   MapSink* maps = nullptr;

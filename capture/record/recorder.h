@@ -21,12 +21,18 @@ namespace sinkscope {
 // Which body computes attention.
 enum class AttentionBody { fused, reference };
 
+// What recording takes of the forward pass, in seconds.
+struct RecordSeconds {
+  double attention = 0;   // attention itself, its maps and statistics
+  double statistics = 0;  // of every other site
+};
+
 // Listens to the forward pass of one run: reduces every tap to its statistics, keeps what the
 // layout records, and hands both to the writer's queue.
 class RunRecorder : public TapListener {
  public:
   RunRecorder(const CaptureLayout& layout, int run, WriteQueue& queue, BufferPool& pool,
-              AttentionBody body, std::stop_token stop);
+              AttentionBody body, RecordSeconds& seconds, std::stop_token stop);
 
   void on_tap(Site site, int layer, const at::Tensor& value) override;
   at::Tensor on_attention(int layer, const AttentionCall& call) override;
@@ -36,6 +42,7 @@ class RunRecorder : public TapListener {
  private:
   using SharedStats = std::shared_ptr<const TapStats>;
 
+  SharedStats stats_of(const at::Tensor& x);  // of a host_matrix [T, width]
   void on_residual(Site site, int layer, const at::Tensor& x);
   void on_sum(int row, const at::Tensor& x);  // residual/prenorm
   void write_stats(Site site, int layer, const SharedStats& stats, const SharedStats& norm_input,
@@ -47,6 +54,7 @@ class RunRecorder : public TapListener {
   const int run_, seq_len_;
   WriteQueue& queue_;
   const AttentionBody body_;
+  RecordSeconds& seconds_;  // of all runs together
   const std::stop_token stop_;
   std::map<std::string, std::map<int, int>> stats_rows_, tap_rows_;  // hook -> block -> row
   std::map<int, int> attention_rows_, pattern_rows_;                 // block -> row

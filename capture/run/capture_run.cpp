@@ -66,6 +66,8 @@ class Run {
     summary_.bytes_read = model_.bytes_read() - read_before;
     summary_.load_seconds = pass_.seconds_waited();
     summary_.forward_seconds = seconds_since(begin);
+    summary_.attention_seconds = recorded_.attention;
+    summary_.statistics_seconds = recorded_.statistics;
     summary_.write_seconds = queue_.seconds();
     summary_.mean_loss = mean_of(loss_);
     summary_.edited_mean_loss = mean_of(edited_loss_);
@@ -174,10 +176,11 @@ class Run {
   Lane start(int r) {
     const RunInput& input = request_.runs[static_cast<std::size_t>(r)];
     WhatIfPass* what_if = input.edit_of >= 0 ? what_ifs_.at(input.what_if).get() : nullptr;
-    return pass_.start(input.token_ids,
-                       std::make_unique<RunRecorder>(layout_, r, queue_, pool_,
-                                                     body_of(request_, device_), job_.stop),
-                       what_if);
+    return pass_.start(
+        input.token_ids,
+        std::make_unique<RunRecorder>(layout_, r, queue_, pool_, body_of(request_, device_),
+                                      recorded_, job_.stop),
+        what_if);
   }
 
   Lane start_silent(const RunInput& input) {
@@ -281,6 +284,7 @@ class Run {
   ModelPass pass_;
   WhatIfs what_ifs_;
   BufferPool pool_;
+  RecordSeconds recorded_;
   std::vector<float> loss_, edited_loss_;
   CaptureSummary summary_;
   WriteQueue queue_;  // last: its thread ends before what its jobs use

@@ -7,10 +7,12 @@ recording to the bit, and --resume must finish it to a file in which h5diff find
 second round kills the resumed recording once more. Only the standard library and h5diff are used.
 """
 import argparse
+import array
 import json
 import os
 import random
 import signal
+import struct
 import subprocess
 import sys
 import tempfile
@@ -25,6 +27,41 @@ def arguments():
     parser.add_argument("--kills", type=int, default=200)
     parser.add_argument("--seed", type=int, default=1)
     return parser.parse_args()
+
+
+def write_wide_model(folder, rng, n_heads=16_000, n_layers=3, d_model=16, head_dim=2, vocabulary=64):
+    """A llama of random numbers with so many heads that a layer's maps are 16,000 chunks, which is
+    the most that one may have."""
+    shapes = {"model.embed_tokens.weight": (vocabulary, d_model), "model.norm.weight": (d_model,)}
+    for layer in range(n_layers):
+        block = f"model.layers.{layer}."
+        for norm in ("input_layernorm", "post_attention_layernorm"):
+            shapes[f"{block}{norm}.weight"] = (d_model,)
+        for name, rows, columns in (("self_attn.q_proj", n_heads * head_dim, d_model),
+                                    ("self_attn.k_proj", head_dim, d_model),
+                                    ("self_attn.v_proj", head_dim, d_model),
+                                    ("self_attn.o_proj", d_model, n_heads * head_dim),
+                                    ("mlp.gate_proj", 8, d_model), ("mlp.up_proj", 8, d_model),
+                                    ("mlp.down_proj", d_model, 8)):
+            shapes[f"{block}{name}.weight"] = (rows, columns)
+    header, at = {}, 0
+    for name, shape in shapes.items():
+        size = 4 * shape[0] * (shape[1] if len(shape) == 2 else 1)
+        header[name] = {"dtype": "F32", "shape": shape, "data_offsets": [at, at + size]}
+        at += size
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)
+    os.makedirs(folder)
+    with open(os.path.join(folder, "model.safetensors"), "wb") as file:
+        file.write(struct.pack("<Q", len(text)) + text)
+        array.array("f", (rng.uniform(-0.3, 0.3) for _ in range(at // 4))).tofile(file)
+    with open(os.path.join(folder, "config.json"), "w", encoding="utf-8") as file:
+        json.dump({"architectures": ["LlamaForCausalLM"], "model_type": "llama",
+                   "hidden_size": d_model, "intermediate_size": 8, "num_hidden_layers": n_layers,
+                   "num_attention_heads": n_heads, "num_key_value_heads": 1, "head_dim": head_dim,
+                   "vocab_size": vocabulary, "rms_norm_eps": 1e-5, "rope_theta": 1e4,
+                   "max_position_embeddings": 64, "hidden_act": "silu",
+                   "tie_word_embeddings": True, "torch_dtype": "float32"}, file)
 
 
 def prompts(path, vocabulary, lengths, rng):
@@ -67,6 +104,11 @@ def cases(args, folder, rng):
                  [*common, "--prompts", many, "--record", "all,logits"]),
             Case(f"maps{number}", args.program, folder, [*common, "--prompts", one, "--record", "maps"]),
         ]
+    wide, few = os.path.join(folder, "wide"), os.path.join(folder, "few.jsonl")
+    write_wide_model(wide, rng)
+    prompts(few, 64, [7, 5], rng)
+    found.append(Case("most_chunks", args.program, folder,
+                      [wide, "--threads", "2", "--prompts", few, "--record", "maps"]))
     return found
 
 

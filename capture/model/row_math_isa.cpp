@@ -10,8 +10,6 @@
 namespace sinkscope::SINKSCOPE_ISA {
 namespace {
 
-constexpr int kRun = 256;
-
 double energy(const float* x, int n) {
   double total = 0;
   for (int run = 0; run < n; run += kRun) {

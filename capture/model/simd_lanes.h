@@ -11,6 +11,9 @@
 namespace sinkscope::SINKSCOPE_ISA {
 
 inline constexpr int kLanes = 16;
+// Lanes are summed in float within a run of so many elements and in double beyond, so that long
+// rows lose nothing.
+inline constexpr int kRun = 256;
 using F16 = float __attribute__((vector_size(64)));
 using I16 = std::int32_t __attribute__((vector_size(64)));
 using D8 = double __attribute__((vector_size(64)));

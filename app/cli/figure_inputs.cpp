@@ -41,6 +41,7 @@ FigureInput model_input(const std::string& path, const OpenOptions& options, Con
   FigureInput input;
   input.model.name = stem_of(path);
   input.model.n_layers = model->spec().n_layers;
+  input.model.d_model = model->spec().d_model;
   const ModelNorms norms = read_norms(*model);
   for (const std::string& sentence : norms.unread) console.warn(sentence);
   for (const NamedNorms& role : norms.roles) input.norms.push_back(role.facts);

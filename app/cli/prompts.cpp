@@ -262,9 +262,11 @@ void check_prompts(std::vector<RunInput>& runs, const PromptFlags& flags, const 
       fmt::format("{}: {} tokens, the model's context is {}",
                   run_label(runs, static_cast<std::size_t>(longest - runs.begin())),
                   longest->seq_len(), spec.n_ctx);
-  if (spec.rope.rotary_dim == 0)
+  if (spec.learned_positions)
     throw Error(ErrorKind::invalid_argument, sentence + " and its positions are learned");
-  console.warn(sentence + "; rotary positions go on, the model never saw them");
+  console.warn(sentence + (spec.rope.rotary_dim > 0
+                               ? "; rotary positions go on, the model never saw them"
+                               : "; it has no positions that could end, and never saw so many"));
 }
 
 }  // namespace sinkscope

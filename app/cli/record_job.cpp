@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 
 #include "app/cli/engine_job.h"
@@ -14,12 +15,12 @@ namespace sinkscope {
 void require_runnable(const ModelFiles& model) {
   const std::vector<std::string>& obstacles = model.obstacles();
   if (obstacles.empty()) return;
-  const std::string more =
-      obstacles.size() == 1
-          ? std::string()
-          : fmt::format(" (and {} more: sinkscope info says which)", obstacles.size() - 1);
-  throw Error(ErrorKind::unsupported,
-              fmt::format("{}: cannot be run: {}{}", model.path(), obstacles.front(), more));
+  constexpr std::size_t kMost = 3;
+  const std::size_t n = std::min(obstacles.size(), kMost);
+  std::string text = fmt::format("{}", fmt::join(obstacles.begin(), obstacles.begin() + n, "; "));
+  if (obstacles.size() > n)
+    text += fmt::format(" (and {} more: sinkscope info says which)", obstacles.size() - n);
+  throw Error(ErrorKind::unsupported, fmt::format("{}: cannot be run: {}", model.path(), text));
 }
 
 std::unique_ptr<ModelFiles> open_runnable(const std::string& path, const OpenFlags& flags,

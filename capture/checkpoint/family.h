@@ -35,7 +35,8 @@ struct Family {
   std::span<const TensorName> names = {};  // what differs from the Llama family
   const char* prefix = "model.";           // optional in the files
   const char* layers = "layers.";
-  bool is_complete = false;  // names are all there are; the spec holds every size already
+  const char* reach_key = nullptr;  // another key for the window: how far back it goes, window − 1
+  bool is_complete = false;         // names are all there are; the spec holds every size already
   // Keys that only this family has; sizes, norms, windows by layer_types and rope are read already.
   void (*read)(const JsonKeys& keys, HfConfig& out) = nullptr;
 };

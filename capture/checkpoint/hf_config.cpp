@@ -101,7 +101,9 @@ void parse_layer_types(const JsonKeys& keys, HfConfig& out) {
     return;
   }
   out.layer_types = *types;
-  const std::optional<std::int64_t> window = keys.whole("sliding_window", 1, kLargestSize);
+  std::optional<std::int64_t> window = keys.whole("sliding_window", 1, kLargestSize);
+  if (const char* reach = out.family->reach_key; !window && reach != nullptr && keys.has(reach))
+    window = *keys.whole(reach, 0, kLargestSize - 1) + 1;
   for (std::size_t layer = 0; layer < types->size(); ++layer) {
     const std::string& type = (*types)[layer];
     if (type == "full_attention" || type == out.family->full_type) continue;

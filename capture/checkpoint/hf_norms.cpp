@@ -7,7 +7,9 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <vector>
 
+#include "capture/checkpoint/family.h"
 #include "capture/checkpoint/hf_names.h"
 #include "capture/checkpoint/printable.h"
 
@@ -29,9 +31,10 @@ std::optional<std::string> decoder_prefix(const SafetensorsCheckpoint& checkpoin
   return best;
 }
 
-class NormTable {
+// Roles filled by tensors of the names asked for, behind one prefix.
+class NameTable {
  public:
-  NormTable(const SafetensorsCheckpoint& checkpoint, std::string prefix)
+  NameTable(const SafetensorsCheckpoint& checkpoint, std::string prefix)
       : checkpoint_(checkpoint), prefix_(std::move(prefix)) {}
 
   // Only vectors are norms.
@@ -47,6 +50,20 @@ class NormTable {
     return true;
   }
 
+  // The head stands beside the decoder, or outside of all.
+  bool add_head(const std::string& name) {
+    const std::string inside = prefix_;
+    const auto dot = inside.find_last_of('.', inside.empty() ? 0 : inside.size() - 2);
+    const std::string outer = dot == std::string::npos ? "" : inside.substr(0, dot + 1);
+    bool found = false;
+    for (const std::string& prefix : {outer, std::string()}) {
+      prefix_ = prefix;
+      if ((found = add(Role::unembed, kNoLayer, name, 2))) break;
+    }
+    prefix_ = inside;
+    return found;
+  }
+
   bool has(const std::string& name) const { return checkpoint_.find(prefix_ + name) >= 0; }
   bool is_named(const std::string& name) const { return named_.count(name) != 0; }
 
@@ -58,13 +75,45 @@ class NormTable {
   std::set<std::string> named_;
 };
 
+// The matrices of a Llama's block, and its head. Names those that are missing in every block.
+std::vector<std::string> add_llama_matrices(NameTable& table, int n_layers) {
+  std::vector<std::string> missing;
+  for (const Role role : {Role::q, Role::k, Role::v, Role::o, Role::gate, Role::up, Role::down}) {
+    bool found = false;
+    for (const TensorName& line : lines_of(llama_names(), role))
+      for (int layer = 0; layer < n_layers; ++layer)
+        found |= table.add(role, layer, fmt::format("layers.{}.{}", layer, line.name), 2);
+    if (!found) missing.emplace_back(to_string(role));
+  }
+  for (const TensorName& line : lines_of(llama_names(), Role::unembed))
+    if (table.add_head(line.name)) break;
+  return missing;
+}
+
+// What a description of the architecture has to say.
+void tell_what_is_open(const SafetensorsCheckpoint& checkpoint, const NameTable& table,
+                       const std::vector<std::string>& missing, HfConfig& config) {
+  if (!missing.empty())
+    config.obstacles.push_back("no tensor has a Llama's name of the role " +
+                               fmt::format("{}", fmt::join(missing, ", ")));
+  std::vector<std::string> open;
+  for (const TensorInfo& tensor : checkpoint.tensors())
+    if (!table.is_named(tensor.name) && !is_ignored_name(tensor.name)) open.push_back(tensor.name);
+  if (!open.empty())
+    config.obstacles.push_back(fmt::format("{} of {} tensors have no role: {}", open.size(),
+                                           checkpoint.tensors().size(), listed(open, 3)));
+}
+
 }  // namespace
 
 RoleTable assign_hf_norms(HfConfig& config, const SafetensorsCheckpoint& checkpoint) {
   const auto prefix = decoder_prefix(checkpoint);
-  if (!prefix) return {};
+  if (!prefix) {
+    if (!config.is_known_family) tell_what_is_open(checkpoint, {checkpoint, ""}, {}, config);
+    return {};
+  }
   ArchSpec& spec = config.spec;
-  NormTable norms(checkpoint, *prefix);
+  NameTable norms(checkpoint, *prefix);
   int n_layers = 0;
   std::set<std::string> without_role;
   for (const TensorInfo& tensor : checkpoint.tensors()) {
@@ -100,6 +149,10 @@ RoleTable assign_hf_norms(HfConfig& config, const SafetensorsCheckpoint& checkpo
     const auto split = split_layer_name(tensor.name);
     if (!split || split->prefix != *prefix || norms.is_named(tensor.name)) continue;
     if (split->rest.ends_with("norm.weight")) without_role.insert(std::string(split->rest));
+  }
+  if (!config.is_known_family) {
+    const auto missing = add_llama_matrices(norms, std::min(n_layers, spec.n_layers));
+    tell_what_is_open(checkpoint, norms, missing, config);
   }
   if (!without_role.empty()) {
     config.warnings.push_back(

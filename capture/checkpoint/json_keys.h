@@ -16,6 +16,7 @@ class JsonKeys {
   // `prefix` comes before the key in messages, e.g. "rope_scaling.". The object must outlive this.
   JsonKeys(const nlohmann::json& object, std::string where, std::string prefix = "")
       : object_(object), where_(std::move(where)), prefix_(std::move(prefix)) {}
+  JsonKeys(nlohmann::json&&, std::string, std::string = "") = delete;
 
   bool has(const std::string& key) const { return value(key) != nullptr; }
   bool is_null(const std::string& key) const {  // there, and null

@@ -21,8 +21,10 @@ bool is_of(const TensorName& line, int layer) {
 TensorSearch::TensorSearch(const Checkpoint& checkpoint, const Family& family, Inside inside)
     : checkpoint_(checkpoint), family_(family), inside_(inside) {
   if (inside == Inside::wrapper) prefixes_.assign(std::begin(kWrappers), std::end(kWrappers));
-  prefixes_.emplace_back(family.prefix);
-  if (!prefixes_.back().empty()) prefixes_.emplace_back();
+  // A base model that was saved alone lacks the outer part of the prefix, or all of it.
+  for (std::string_view rest = family.prefix; !rest.empty(); rest.remove_prefix(rest.find('.') + 1))
+    prefixes_.emplace_back(rest);
+  prefixes_.emplace_back();
 }
 
 std::string TensorSearch::name(const TensorName& line, int layer, int expert) const {

@@ -57,6 +57,11 @@ struct AttentionCall {
   at::Tensor selected = {};
 };
 
+// Whether attend_fused can compute this call, on the CPU.
+inline bool fused_knows(const AttentionCall& call) {
+  return !call.selected.defined() && call.window != kAllKeys;
+}
+
 // stats.value_norm [G, T] from norms [H, T] of values that an edit scaled by query head; NaN where
 // the heads of a group differ.
 void group_value_norms(const std::vector<float>& head_norms, AttentionStats& stats);

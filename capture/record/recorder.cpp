@@ -199,10 +199,9 @@ at::Tensor RunRecorder::on_attention(int layer, const AttentionCall& call) {
     maps = &*maps_;
   }
   const TileGeometry tile = tile_geometry(seq_len_, H, G);
-  const at::Tensor z =
-      body_ == AttentionBody::fused && !call.selected.defined() && call.window != kAllKeys
-          ? attend_fused(call, tile, *stats, maps, stop_)
-          : attend_reference(call, tile, *stats, maps, stop_);
+  const at::Tensor z = body_ == AttentionBody::fused && fused_knows(call)
+                           ? attend_fused(call, tile, *stats, maps, stop_)
+                           : attend_reference(call, tile, *stats, maps, stop_);
   if (!z.defined()) return z;
   queue_.push(
       0, [stats, run = run_, row = attention_rows_.at(layer), window = call.window](

@@ -8,8 +8,8 @@ at::Tensor SilentListener::on_attention(int /*layer*/, const AttentionCall& call
              G = static_cast<int>(call.k.size(1));
   AttentionStats stats(H, G, T);
   const TileGeometry tile = tile_geometry(T, H, G);
-  return is_cpu_ && !call.selected.defined() ? attend_fused(call, tile, stats, nullptr, stop_)
-                                             : attend_reference(call, tile, stats, nullptr, stop_);
+  return is_cpu_ && fused_knows(call) ? attend_fused(call, tile, stats, nullptr, stop_)
+                                      : attend_reference(call, tile, stats, nullptr, stop_);
 }
 
 }  // namespace sinkscope

@@ -33,8 +33,10 @@ NormsSnapshot norms_for(const FigureRequest& request, const FigureInput& input) 
                                                     : norms_snapshot(input.norms, input.model.name,
                                                                      input.model.n_layers, wanted);
   // A strip needs layers to be one, and dimensions of the residual stream to be compared.
+  const int d_model =
+      input.capture != nullptr ? input.capture->model(input.run).d_model : input.model.d_model;
   std::erase_if(snapshot.strips, [&](const NormStrip& strip) {
-    return strip.layers.size() < 2 || strip.map.cols() != snapshot.strips.front().map.cols();
+    return strip.layers.size() < 2 || strip.map.cols() != d_model;
   });
   if (snapshot.strips.empty())
     throw Error(ErrorKind::not_found,

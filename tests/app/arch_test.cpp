@@ -68,8 +68,8 @@ TEST(Arch, AnUnknownArchitectureIsLookedAtAndPointsToTheFlag) {
   const CliRun run =
       cli({"capture", model, "--text", "ab", "-o", test::scratch_folder() + "/x.h5"});
   EXPECT_NE(run.code, 0);
-  EXPECT_THAT(run.err,
-              AllOf(HasSubstr("\"our_transformer\" is not known here"), HasSubstr("--arch")));
+  EXPECT_THAT(run.err, AllOf(HasSubstr("\"our_transformer\" is not known here"),
+                             HasSubstr("--arch"), HasSubstr("tensors have no role: ")));
   // What is there to start from: the tensors without a role, once each.
   const auto start = nlohmann::json::parse(cli({"info", model, "--arch-json"}).out);
   EXPECT_EQ(start["schema"], "sinkscope.arch/1");

@@ -149,7 +149,10 @@ TEST_F(PromptsTest, LearnedPositionsEndAtTheContext) {
   ArchSpec spec;
   spec.vocab_size = 5;
   spec.n_ctx = 16;
+  spec.learned_positions = true;
   EXPECT_THROW(check_prompts(runs, {}, spec, console), Error);
+  spec.learned_positions = false;  // none at all: nothing ends
+  EXPECT_NO_THROW(check_prompts(runs, {}, spec, console));
 }
 
 TEST_F(PromptsTest, TextForAModelWithoutATokenizerPointsToIds) {

@@ -209,6 +209,40 @@ TEST(HfConfig, Gemma4SaysTheHeadsOfItsFullLayersInTwoWays) {
   EXPECT_THAT(with("gemma4_text", shared).obstacles, ElementsAre(HasSubstr("without keys")));
 }
 
+// Two spellings of one thing: sizes and kinds of layers flat, or under linear_attn_config.
+TEST(HfConfig, KimiSaysItsLinearAttentionFlatOrNested) {
+  const json sizes = {{"num_hidden_layers", 4}, {"kv_lora_rank", 8}, {"qk_nope_head_dim", 6},
+                      {"qk_rope_head_dim", 4},  {"v_head_dim", 6},   {"n_shared_experts", 1}};
+  json flat = sizes, nested = sizes;
+  flat.update({{"linear_num_heads", 3},
+               {"linear_head_dim", 10},
+               {"linear_conv_kernel_dim", 4},
+               {"layer_types",
+                {"linear_attention", "linear_attention", "full_attention", "linear_attention"}}});
+  nested["linear_attn_config"] = {{"kda_layers", {1, 2, 4}},
+                                  {"full_attn_layers", {3}},
+                                  {"head_dim", 10},
+                                  {"num_heads", 3},
+                                  {"short_conv_kernel_size", 4}};
+  const ArchSpec a = with("kimi_linear", flat).spec, b = with("kimi_linear", nested).spec;
+  EXPECT_EQ(b.delta.n_key_heads, 3);
+  EXPECT_EQ(b.delta.key_dim, 10);
+  EXPECT_EQ(b.delta.n_taps, 4);
+  EXPECT_EQ(a.mixers, b.mixers);
+  EXPECT_EQ(b.mixers,
+            (std::vector<Mixer>{Mixer::delta, Mixer::delta, Mixer::latent, Mixer::delta}));
+}
+
+TEST(HfConfig, MimosFilesSayHowFarBackAWindowGoes) {
+  const json types = {{"num_hidden_layers", 2},
+                      {"layer_types", {"full_attention", "sliding_attention"}}};
+  json reach = types, width = types;
+  reach["sliding_window_size"] = 127;
+  width["sliding_window"] = 128;
+  EXPECT_THAT(with("mimo_v2_flash", reach).spec.window, ElementsAre(0, 128));
+  EXPECT_THAT(with("mimo_v2_flash", width).spec.window, ElementsAre(0, 128));
+}
+
 TEST(HfConfig, WhatCannotBeRunIsAnObstacleNotAnError) {
   EXPECT_THAT(with("rwkv").obstacles,
               ElementsAre(HasSubstr("architecture \"rwkv\" is not known here; a file for --arch")));

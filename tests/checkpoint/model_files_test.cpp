@@ -171,6 +171,29 @@ TEST(OpenModel, OraclesOpenAndBothConfigSpellingsAgree) {
   EXPECT_THAT(open_model(qwen2)->spec().window, ElementsAre(0, 0, 0));
 }
 
+// A base model that was saved alone lacks the outer part of its prefix.
+TEST(OpenModel, OptOpensWithAnyPartOfItsPrefix) {
+  SINKSCOPE_REQUIRE_SHARED(folder, "oracles/opt");
+  const auto whole = open_model(folder);
+  for (const std::string prefix : {"decoder.", ""}) {
+    SafetensorsBytes file;
+    for (const TensorInfo& tensor : whole->checkpoint().tensors()) {
+      std::vector<float> values(static_cast<std::size_t>(tensor.n_elements()));
+      whole->checkpoint().read_rows(whole->checkpoint().find(tensor.name), 0, tensor.n_rows(),
+                                    values.data());
+      std::string name = tensor.name;
+      if (name.starts_with("model.decoder.")) name.replace(0, 14, prefix);
+      file.floats(name, tensor.shape, values);
+    }
+    const std::string base = scratch_folder();
+    file.write(base + "/model.safetensors");
+    fs::copy_file(folder + "/config.json", base + "/config.json");
+    const auto model = open_model(base);
+    EXPECT_THAT(model->obstacles(), IsEmpty()) << prefix;
+    EXPECT_EQ(model->spec().n_layers, whole->spec().n_layers);
+  }
+}
+
 // Models that cannot be run yet open and say so.
 TEST(OpenModel, OraclesOfOtherFamiliesCanBeInspected) {
   for (const char* name : {"inkling2", "qwen4_exp", "deepseek_v4"}) {

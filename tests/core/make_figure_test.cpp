@@ -59,6 +59,7 @@ class MakeFigure : public ::testing::Test {
       test::add_planted_run(capture_, run);
       add_rest(capture_, run);
     }
+    capture_.facts.d_model = 4;  // as wide as these norms
     test::put_norm(capture_, "run0", "ln1", {0, 1}, {1, 1, 1.5, 1, 1, -0.004, 1.25, 8});
     test::put_norm(capture_, "run0", "ln2", {0, 1}, {1, 2, 1, 1, 1, 1, 1, 1});
     test::put_norm(capture_, "run1", "ln2", {0, 1}, {1, 4, 1, 1, 1, 1, 1, 1});
@@ -191,7 +192,10 @@ TEST_F(MakeFigure, NormGainsOfAModelNeedNoCapture) {
   FigureInput model;
   model.name = "weights";
   model.model.n_layers = 2;
+  model.model.d_model = 3;
+  // A norm of another width comes first, and is none of the residual stream.
   model.norms = {
+      {"k_norm", "rms", 1e-5, 0, {0, 1}, 2, {1, 7, 1, 1}, {1, 7, 1, 1}, {}, {}},
       {"ln1", "rms", 1e-5, 0, {0, 1}, 3, {1, 0.5F, 1, 1, 1, 4}, {1, 0.5F, 1, 1, 1, 4}, {}, {}}};
   FigureRequest request = parse_figure_words({"norm-gains", "m"});
   const Figure figure = make_figure(request, {model});

@@ -129,6 +129,28 @@ TEST(WhatIfCalibration, MeansComeFromTheCalibrationInTheUneditedModel) {
   EXPECT_GT(std::abs(own->read_f64("run0_edit0", "logits/loss")[4] - want[4]), 1e-4);
 }
 
+// Calibrated on its own prompt, an edit sets the means that it sets without a calibration: also in
+// an encoder, whose tokens see later ones.
+TEST(WhatIfCalibration, AnEncoderIsRunAsOne) {
+  SINKSCOPE_REQUIRE_SHARED(folder, "oracles/bert");
+  const auto model = open_model(folder);
+  const std::vector<int> ids = {5, 9, 1, 30, 7, 12, 2};
+  CaptureRequest request = request_for(ids);
+  RunInput twin = request.runs[0];
+  twin.edit_of = 0;
+  twin.what_if = R"({"edit":"residual.set","value":"mean","dims":[3],"tokens":"all",
+                     "sites":["blocks.0.hook_resid_post"]})";
+  request.runs.push_back(twin);
+  const auto stream_of = [&] {
+    return CaptureReader::open(capture(*model, request))->read_f32("run0_edit0", "residual/stream");
+  };
+  const std::vector<float> own = stream_of();
+  request.calibration.push_back(prompt(ids));
+  const std::vector<float> calibrated = stream_of();
+  ASSERT_EQ(calibrated.size(), own.size());
+  for (std::size_t i = 0; i < own.size(); ++i) ASSERT_NEAR(calibrated[i], own[i], 1e-5) << i;
+}
+
 TEST(WhatIfCalibration, PositionsThatNoCalibrationPromptHasAreRefused) {
   const auto model = open_model(random_tiny_model());
   CaptureRequest request = request_for(kEditedIds);

@@ -104,8 +104,8 @@ void read_kimi(const JsonKeys& keys, HfConfig& out) {
   ArchSpec& spec = out.spec;
   DeltaSpec& delta = spec.delta;
   const nlohmann::json* nested = keys.object("linear_attn_config");
-  const JsonKeys linear(nested != nullptr ? *nested : nlohmann::json::object(), "config.json",
-                        "linear_attn_config.");
+  const nlohmann::json none = nlohmann::json::object();
+  const JsonKeys linear(nested != nullptr ? *nested : none, "config.json", "linear_attn_config.");
   const auto size = [&](const char* name, const char* nested_name) {
     const auto own = keys.whole(name, 1, 1 << 16);
     return static_cast<int>(

@@ -65,6 +65,7 @@ constexpr Family kFamilies[] = {
      .n_ctx = 262144,
      .rotary_part = 0.334,
      .names = kMimo,
+     .reach_key = "sliding_window_size",
      .read = read_mimo},
     {.model_type = "flint",
      .vocab_size = 151936,

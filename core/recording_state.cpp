@@ -44,7 +44,7 @@ class Checksum {
       mix(word);
     }
     std::uint64_t rest = n;
-    std::memcpy(&rest, bytes, n);
+    if (n > 0) std::memcpy(&rest, bytes, n);  // nothing may come without an address
     mix(rest);
   }
   std::uint64_t value() const { return sum_; }

@@ -71,6 +71,12 @@ def prompts(path, vocabulary, lengths, rng):
             file.write(json.dumps({"tokens": ids}) + "\n")
 
 
+def wait_for_part(path, process):
+    """Until the recording has made its file, or has ended."""
+    while process.poll() is None and not os.path.exists(path + ".part"):
+        time.sleep(0.001)
+
+
 class Case:
     """One kind of recording: its command and its undisturbed file."""
 
@@ -78,8 +84,13 @@ class Case:
         self.name, self.command = name, [program, "capture", *command, "-q"]
         self.reference = os.path.join(folder, f"{name}.h5")
         begin = time.monotonic()
-        subprocess.run([*self.command, "-o", self.reference], check=True, stdout=subprocess.DEVNULL)
-        self.seconds = time.monotonic() - begin
+        process = self.start(self.reference, False)
+        wait_for_part(self.reference, process)
+        self.seconds_before = time.monotonic() - begin
+        if process.wait() != 0:
+            sys.exit(f"{name}: {process.stderr.read()}")
+        process.stderr.close()
+        self.seconds = time.monotonic() - begin - self.seconds_before  # of recording
 
     def start(self, path, resume):
         flags = ["--resume"] if resume else []
@@ -117,10 +128,14 @@ class Counts:
 
 
 def kill_once(case, path, resume, rng):
-    """Whether the recording was still at work."""
+    """Whether the recording was still at work. Nine of ten are killed after the file was made."""
     process = case.start(path, resume)
+    moment = rng.uniform(0, case.seconds_before)
+    if rng.random() < 0.9:
+        wait_for_part(path, process)
+        moment = rng.uniform(0, 1.02) * case.seconds
     try:
-        process.wait(rng.uniform(0.1, 1.02) * case.seconds)
+        process.wait(moment)
         return False
     except subprocess.TimeoutExpired:
         process.send_signal(signal.SIGKILL)

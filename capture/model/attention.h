@@ -19,9 +19,10 @@ struct AttentionStats {
   std::vector<float> lse, null_mass, entropy, max_prob, logit_max, logit_gap, distance, first4,
       last8, out_norm, out_norm_sum;
   std::vector<double> key_mass;
-  std::vector<float> value_norm;  // [G, T]
-  std::vector<float> window;      // [H, W, W], W = min(T, 64)
-  std::vector<float> thumbnail;   // [H, B, B], B = min(T, 64)
+  std::vector<std::int32_t> visible;  // [T] queries that see the key
+  std::vector<float> value_norm;      // [G, T]
+  std::vector<float> window;          // [H, W, W], W = min(T, 64)
+  std::vector<float> thumbnail;       // [H, B, B], B = min(T, 64)
   AttentionStats(int heads, int kv_heads, int tokens);
 };
 
@@ -42,8 +43,8 @@ inline constexpr int kAllKeys = -1;
 
 // One attention, causal but for kAllKeys: q [T, H, d], k [T, G, d] and v [T, G, d_v], float32 on
 // the CPU or any type on a device, last dimension contiguous. scores = q·k·scale, capped:
-// c·tanh(s/c); key j visible to i iff i − window < j ≤ i (window 0: all j ≤ i; kAllKeys: all, which
-// only the reference body knows); query head h uses kv head h / (H/G). With a sink logit b,
+// c·tanh(s/c); key j visible to i iff i − window < j ≤ i (window 0: all j ≤ i; kAllKeys: all);
+// query head h uses kv head h / (H/G). With a sink logit b,
 // p_ij = e^s_ij / (e^b + Σ_k e^s_ik), and the null route takes e^b / (…).
 struct AttentionCall {
   at::Tensor q, k, v;
@@ -52,19 +53,22 @@ struct AttentionCall {
   const AttentionEdit* edit = nullptr;  // null: attention as the model has it
   double cap = 0;                       // 0 = none
   at::Tensor sink = {};                 // [H, T] float32 logits of the null route; undefined = none
-  // [T, k] keys that each query sees of those before it, any order, later ones count for nothing;
-  // undefined = all. Only the reference body knows it.
+  // [T, k] keys that each query sees of those that it could see, each once, in any order; later
+  // ones count for nothing. int64; undefined = all.
   at::Tensor selected = {};
 };
 
 // Whether attend_fused can compute this call, on the CPU.
 inline bool fused_knows(const AttentionCall& call) {
-  return !call.selected.defined() && call.window != kAllKeys;
+  return call.window != kAllKeys || call.edit == nullptr;
 }
 
 // stats.value_norm [G, T] from norms [H, T] of values that an edit scaled by query head; NaN where
 // the heads of a group differ.
 void group_value_norms(const std::vector<float>& head_norms, AttentionStats& stats);
+
+// visible [T] of a call, whatever body computes it.
+void count_visible(const AttentionCall& call, AttentionStats& stats);
 
 // Two bodies, tested equal. Both fill `stats`, feed `maps` (may be null), and return z [T, H, d_v];
 // an undefined tensor means canceled (`stop` is looked at once a tile).

@@ -5,6 +5,8 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <utility>
+#include <vector>
 
 #include "capture/model/attention.h"
 #include "capture/model/attention_products.h"
@@ -19,6 +21,8 @@ constexpr int kBlockRows = 64;
 struct Shape {
   int T, H, G, d, d_value, repeat, window;
   double scale;
+  // Where the keys end that a query before `row_end` sees.
+  int key_end(int row_end) const { return window == kAllKeys ? T : row_end; }
 };
 
 const float* head_row(const at::Tensor& x, int head, int row) {
@@ -63,7 +67,7 @@ std::vector<Unit> units_of_tile(const Shape& s, int head, int n_heads, int row, 
       // Whole panels of keys; those that no row sees become zeros.
       const int first = s.window > 0 ? std::max(0, r - s.window + 1) : 0;
       const int key_begin = first / kPanelKeys * kPanelKeys;
-      units.push_back({h, r, rows, key_begin, r + rows - key_begin});
+      units.push_back({h, r, rows, key_begin, s.key_end(r + rows) - key_begin});
     }
   }
   return units;
@@ -96,6 +100,31 @@ void edit_block(const AttentionEdit& edit, const Shape& s, const Unit& u, Attent
   block.renormalize = edit.renormalize.const_data_ptr<bool>()[u.head];
 }
 
+// Leaves the unit's queries the keys that were selected for them: the scores of others become −∞.
+// How many that are of those before the query goes to `n_hidden` [n_rows].
+void hide_others(const at::Tensor& selected, const Shape& s, const Unit& u, float* scores,
+                 std::int64_t stride, int* n_hidden) {
+  thread_local std::vector<std::pair<int, float>> kept;
+  const std::int64_t n_selected = selected.size(1);
+  for (int r = 0; r < u.n_rows; ++r) {
+    const int query = u.row + r;
+    const std::int64_t* keys = selected.const_data_ptr<std::int64_t>() + query * n_selected;
+    const int first = s.window > 0 ? std::max(0, query - s.window + 1) : 0,
+              end = s.key_end(query + 1);
+    float* line = scores + r * stride;
+    kept.clear();
+    for (std::int64_t i = 0; i < n_selected; ++i)
+      if (keys[i] >= first && keys[i] < end) {
+        const auto column = static_cast<int>(keys[i]) - u.key_begin;
+        kept.emplace_back(column, line[column]);
+      }
+    std::fill(line + first - u.key_begin, line + end - u.key_begin,
+              -std::numeric_limits<float>::infinity());
+    for (const auto& [column, score] : kept) line[column] = score;
+    n_hidden[r] = end - first - static_cast<int>(kept.size());
+  }
+}
+
 // Scores, softmax with statistics, product with the values, for one unit. `scores` is where its
 // first row's first key goes.
 void run_unit(const AttentionCall& call, const Shape& s, const Keys& k, const Values& v,
@@ -109,10 +138,16 @@ void run_unit(const AttentionCall& call, const Shape& s, const Keys& k, const Va
   AttentionBlock block{
       scores,      stride,   u.row,    u.n_rows,
       u.key_begin, u.n_keys, s.window, &v.norms[std::int64_t{value_head} * s.T + u.key_begin]};
+  block.all_keys = s.window == kAllKeys;
   const std::int64_t at = std::int64_t{u.head} * s.T + u.row;
   if (call.sink.defined()) block.sink = call.sink.const_data_ptr<float>() + at;
   if (call.edit != nullptr) edit_block(*call.edit, s, u, block);
   if (call.cap > 0) cap_scores(block, static_cast<float>(call.cap));
+  int n_hidden[kBlockRows];
+  if (call.selected.defined()) {
+    hide_others(call.selected, s, u, scores, stride, n_hidden);
+    block.n_hidden = n_hidden;
+  }
   const AttentionRowStats rows{&stats.lse[at],       &stats.entropy[at],   &stats.max_prob[at],
                                &stats.logit_max[at], &stats.logit_gap[at], &stats.distance[at],
                                &stats.first4[at],    &stats.last8[at],     &stats.out_norm_sum[at],
@@ -194,6 +229,7 @@ AttentionStats::AttentionStats(int heads, int kv_heads, int tokens)
                   &last8, &out_norm, &out_norm_sum})
     v->assign(rows, 0.0f);
   key_mass.assign(rows, 0.0);
+  visible.assign(static_cast<std::size_t>(tokens), 0);
   value_norm.assign(static_cast<std::size_t>(kv_heads) * static_cast<std::size_t>(tokens), 0.0f);
   window.assign(static_cast<std::size_t>(heads * window_side * window_side), 0.0f);
   thumbnail.assign(static_cast<std::size_t>(heads * bins * bins), 0.0f);
@@ -212,6 +248,26 @@ void group_value_norms(const std::vector<float>& head_norms, AttentionStats& sta
   }
 }
 
+void count_visible(const AttentionCall& call, AttentionStats& stats) {
+  const int T = stats.seq_len, window = call.window;
+  if (!call.selected.defined()) {
+    for (int key = 0; key < T; ++key)
+      stats.visible[static_cast<std::size_t>(key)] = window == kAllKeys ? T
+                                                     : window > 0       ? std::min(window, T - key)
+                                                                        : T - key;
+    return;
+  }
+  const at::Tensor selected = call.selected.to(at::kCPU).contiguous();
+  const std::int64_t* keys = selected.const_data_ptr<std::int64_t>();
+  for (int query = 0; query < T; ++query)
+    for (std::int64_t i = 0; i < selected.size(1); ++i) {
+      const std::int64_t key = keys[query * selected.size(1) + i];
+      const bool is_seen =
+          window == kAllKeys || (key <= query && (window == 0 || key > query - window));
+      stats.visible[static_cast<std::size_t>(key)] += is_seen ? 1 : 0;
+    }
+}
+
 at::Tensor attend_fused(const AttentionCall& given, const TileGeometry& tile, AttentionStats& stats,
                         MapSink* maps, const std::stop_token& stop) {
   // Probabilities are float32 whatever the run's type.
@@ -222,7 +278,8 @@ at::Tensor attend_fused(const AttentionCall& given, const TileGeometry& tile, At
                            given.window,
                            given.edit,
                            given.cap,
-                           given.sink.defined() ? given.sink.contiguous() : given.sink};
+                           given.sink.defined() ? given.sink.contiguous() : given.sink,
+                           given.selected.defined() ? given.selected.contiguous() : given.selected};
   const Shape s{static_cast<int>(call.q.size(0)),
                 static_cast<int>(call.q.size(1)),
                 static_cast<int>(call.k.size(1)),
@@ -231,6 +288,7 @@ at::Tensor attend_fused(const AttentionCall& given, const TileGeometry& tile, At
                 static_cast<int>(call.q.size(1) / call.k.size(1)),
                 call.window,
                 call.scale};
+  count_visible(call, stats);
   at::Tensor z = at::empty({s.T, s.H, s.d_value}, at::kFloat);
   const Keys k = keys_of(call, s);
   const Values v = values_of(call, s, stats);
@@ -250,7 +308,7 @@ at::Tensor attend_fused(const AttentionCall& given, const TileGeometry& tile, At
           std::int64_t stride = s.T;
           float* scores = nullptr;
           if (map != nullptr) {
-            scores = place_in_map(map, u, head, row, n_rows, row + n_rows, s.T);
+            scores = place_in_map(map, u, head, row, n_rows, s.key_end(row + n_rows), s.T);
           } else {
             stride = (u.n_keys + 15) / 16 * 16;
             scratch.resize(static_cast<std::size_t>(kBlockRows * stride));
@@ -260,7 +318,7 @@ at::Tensor attend_fused(const AttentionCall& given, const TileGeometry& tile, At
         }
       });
       for (std::size_t i = 0; i < units.size(); ++i) merge_sums(units[i], sums[i], stats);
-      if (map != nullptr) maps->end_tile(row + n_rows, s.window);
+      if (map != nullptr) maps->end_tile(s.key_end(row + n_rows), s.window);
     }
   }
   return z;

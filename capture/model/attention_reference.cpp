@@ -157,6 +157,7 @@ NormalizedScores edited_rows(const at::Tensor& scores, const Tile& t, const Atte
 at::Tensor attend_reference(const AttentionCall& call, const TileGeometry& tile,
                             AttentionStats& stats, MapSink* maps, const std::stop_token& stop) {
   const int T = stats.seq_len, H = stats.n_heads, G = stats.n_kv_heads, repeat = H / G;
+  count_visible(call, stats);
   // [H, T, d]; each kv head serves `repeat` neighboring query heads: 0,0,1,1, not 0,1,0,1.
   const at::Tensor q = call.q.transpose(0, 1).to(at::kFloat);
   const at::Tensor k = call.k.transpose(0, 1).to(at::kFloat).repeat_interleave(repeat, 0);

@@ -26,13 +26,16 @@ struct AttentionBlock {
   const float* sink = nullptr;        // [n_rows] logit beside the scores; null: the normalizer's
   const bool* lost = nullptr;         // [n_keys] keys that no other query sees; null = none
   bool renormalize = true;            // the other keys share the mass of lost ones; else it is gone
+  bool all_keys = false;              // every row sees all n_keys, later ones too; none are lost
+  const int* n_hidden = nullptr;  // [n_rows] visible keys whose score is −∞: no query sees them,
+                                  // so that no statistic counts them; null = none
 };
 
 // One value per row; each array [n_rows].
 //   lse            ln Σ exp(s)                    logit_max  max s
 //   logit_gap      max s − median s, median = element (n−1)/2 of the n sorted visible logits
 //   entropy        −Σ p ln p, nats                max_prob   max p
-//   distance       Σ p (i − j)                    first4     Σ_{j<4} p
+//   distance       Σ p |i − j|                    first4     Σ_{j<4} p
 //   last8          Σ_{i−8<j≤i} p                  out_norm_sum  Σ p ‖v‖
 //   null_mass      the share that goes to no key; not written for plain softmax, may be null then
 // lse, logit_max and logit_gap are of all visible keys, lost ones too.
@@ -45,8 +48,8 @@ struct AttentionRowStats {
 Isa kernel_isa();
 
 // Scores into weights, in place, plus statistics. `key_mass` [n_keys] receives the column sums of
-// this block (added to what is there). Causal: row r sees keys max(0, i − window + 1) … i, i =
-// query_begin + r.
+// this block (added to what is there). Row r sees keys max(0, i − window + 1) … i, i = query_begin
+// + r, but for all_keys.
 void attention_rows(const AttentionBlock& block, const AttentionRowStats& stats, float* key_mass);
 
 // Soft-cap in place: s <- cap·tanh(s / cap), over all columns in use.

@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <cstring>
 #include <limits>
+#include <vector>
 
 #include "capture/model/attention_rows.h"
 #include "capture/model/row_order_isa.h"
@@ -19,6 +21,7 @@ struct Visible {
 };
 
 Visible visible_columns(const AttentionBlock& b, int row) {
+  if (b.all_keys) return {0, b.n_keys};
   const int query = b.query_begin + row;
   const int first = b.window > 0 ? std::max(0, query - b.window + 1) : 0;
   return {std::max(0, first - b.key_begin), query + 1 - b.key_begin};
@@ -183,13 +186,37 @@ Weights other_row(const AttentionBlock& b, float* seen, int n, const bool* lost,
   return w;
 }
 
+struct Scores {
+  Range range;
+  float median;  // element (n − 1) / 2 of the sorted ones
+};
+
+// Of a row's scores but those that are hidden (−∞).
+Scores seen_scores(const float* seen, int n, bool has_hidden) {
+  if (!has_hidden) {
+    const Range range = range_of(seen, n);
+    return {range, select(seen, n, (n - 1) / 2, range)};
+  }
+  thread_local std::vector<float> kept;
+  kept.clear();
+  for (int i = 0; i < n; ++i)
+    if (seen[i] > -std::numeric_limits<float>::infinity()) kept.push_back(seen[i]);
+  return seen_scores(kept.data(), static_cast<int>(kept.size()), false);
+}
+
+// Σ p |i − j| of a row whose query, at column `own`, sees keys on both sides.
+double distance_both_ways(const float* p, int n, int own) {
+  double sum = 0;
+  for (int j = 0; j < n; ++j) sum += static_cast<double>(p[j]) * std::abs(own - j);
+  return sum;
+}
+
 void one_row(const AttentionBlock& b, int row, const AttentionRowStats& out, float* key_mass) {
   float* x = b.scores + row * b.stride;
   const Visible v = visible_columns(b, row);
   const int n = v.end - v.begin;
   float* seen = x + v.begin;
-  const Range range = range_of(seen, n);
-  const float median = select(seen, n, (n - 1) / 2, range);
+  const auto [range, median] = seen_scores(seen, n, b.n_hidden != nullptr && b.n_hidden[row] > 0);
   const NormalizerKind kind = b.normalizer.kind;
   const bool is_softmax = kind == NormalizerKind::softmax && b.sink == nullptr,
              is_gated = is_softmax || b.sink != nullptr || kind == NormalizerKind::softmax1 ||
@@ -210,14 +237,16 @@ void one_row(const AttentionBlock& b, int row, const AttentionRowStats& out, flo
   out.max_prob[row] = w.largest;
   out.logit_max[row] = range.max;
   out.logit_gap[row] = range.max - median;
-  // Σ p (i − j), positions counted from the first visible column.
-  out.distance[row] = static_cast<float>((n - 1) * w.moments.mass - w.moments.position);
+  const int own = b.query_begin + row - b.key_begin;
+  // Positions are counted from the first visible column.
+  out.distance[row] = static_cast<float>(
+      b.all_keys ? distance_both_ways(x, n, own) : (n - 1) * w.moments.mass - w.moments.position);
   float first4 = 0;
   for (int key = b.key_begin; key < std::min(4, b.key_begin + v.end); ++key)
     first4 += x[key - b.key_begin];
   out.first4[row] = first4;
   float last8 = 0;
-  for (int c = std::max(v.begin, v.end - 8); c < v.end; ++c) last8 += x[c];
+  for (int c = std::max(v.begin, own - 7); c <= own; ++c) last8 += x[c];
   out.last8[row] = last8;
   out.out_norm_sum[row] = static_cast<float>(w.moments.value_norm);
 }

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <vector>
@@ -10,17 +11,18 @@ namespace sinkscope {
 
 at::Tensor best_keys(const at::Tensor& q, const at::Tensor& k, const at::Tensor& weights,
                      std::int64_t n_best) {
-  constexpr std::int64_t kRows = 256;
+  constexpr std::int64_t kMaxRows = 256, kProducts = (std::int64_t{32} << 20) / 4;
   const std::int64_t T = q.size(0), width = q.size(2);
+  const std::int64_t n_rows = std::clamp<std::int64_t>(kProducts / (q.size(1) * T), 1, kMaxRows);
   const double scale = 1 / std::sqrt(static_cast<double>(width));
   const auto positions = at::TensorOptions().dtype(at::kLong).device(q.device());
   std::vector<at::Tensor> best;
-  for (std::int64_t row = 0; row < T; row += kRows) {
-    const std::int64_t n = std::min(kRows, T - row);
+  for (std::int64_t row = 0; row < T; row += n_rows) {
+    const std::int64_t n = std::min(n_rows, T - row);
     // [heads, rows, keys] -> Σ_h w relu(q·k) [rows, keys]
     const at::Tensor products =
         q.narrow(0, row, n).transpose(0, 1).matmul(k.t()).mul_(scale).relu_();
-    at::Tensor scores = (products * weights.narrow(0, row, n).t().unsqueeze(-1)).sum(0);
+    at::Tensor scores = products.mul_(weights.narrow(0, row, n).t().unsqueeze(-1)).sum(0);
     const at::Tensor later =
         at::arange(T, positions).unsqueeze(0).gt(at::arange(row, row + n, positions).unsqueeze(1));
     scores.masked_fill_(later, -std::numeric_limits<double>::infinity());

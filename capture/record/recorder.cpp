@@ -35,6 +35,15 @@ int residual_row(Site site, int layer, bool parallel) {
   return 2 * layer + (site == Site::resid_mid ? 1 : 2);
 }
 
+// What statistics hold on to, about: the queue is bounded by it.
+std::int64_t n_bytes(const TapStats& stats) {
+  return static_cast<std::int64_t>(2 * 64 * stats.rest.count.size() + 36 * stats.token.rms.size());
+}
+std::int64_t n_bytes(const AttentionStats& stats) {
+  return static_cast<std::int64_t>(52 * stats.key_mass.size() + 4 * stats.window.size() +
+                                   4 * stats.thumbnail.size());
+}
+
 // Adds the time until it goes to `sum`.
 class Stopwatch {
  public:
@@ -165,7 +174,7 @@ void RunRecorder::write_stats(Site site, int layer, const SharedStats& stats,
   const auto& rows = stats_rows_.at(hook);
   const auto row = rows.find(layer);
   if (row == rows.end()) return;
-  queue_.push(0, [=, run = run_, row = row->second](CaptureWriter& writer) {
+  queue_.push(n_bytes(*stats), [=, run = run_, row = row->second](CaptureWriter& writer) {
     write_tap_stats(writer, run, hook, row, *stats, norm_input.get(), median);
   });
 }
@@ -203,9 +212,10 @@ at::Tensor RunRecorder::on_attention(int layer, const AttentionCall& call) {
                            ? attend_fused(call, tile, *stats, maps, stop_)
                            : attend_reference(call, tile, *stats, maps, stop_);
   if (!z.defined()) return z;
-  queue_.push(
-      0, [stats, run = run_, row = attention_rows_.at(layer), window = call.window](
-             CaptureWriter& writer) { write_attention_stats(writer, run, row, *stats, window); });
+  queue_.push(n_bytes(*stats),
+              [stats, run = run_, row = attention_rows_.at(layer)](CaptureWriter& writer) {
+                write_attention_stats(writer, run, row, *stats);
+              });
   return z;
 }
 

@@ -50,8 +50,7 @@ void write_tap_stats(CaptureWriter& writer, int run, const std::string& hook, in
   if (median) writer.write(run, group + "/median_abs", {row}, {1}, &*median);
 }
 
-void write_attention_stats(CaptureWriter& writer, int run, int row, const AttentionStats& stats,
-                           int window) {
+void write_attention_stats(CaptureWriter& writer, int run, int row, const AttentionStats& stats) {
   const std::int64_t H = stats.n_heads, G = stats.n_kv_heads, T = stats.seq_len,
                      W = stats.window_side, B = stats.bins;
   const auto per_head = [&](const char* name, const std::vector<float>& values) {
@@ -70,13 +69,7 @@ void write_attention_stats(CaptureWriter& writer, int run, int row, const Attent
   per_head("last8", stats.last8);
   per_head("out_norm", stats.out_norm);
   per_head("out_norm_sum", stats.out_norm_sum);
-  std::vector<std::int32_t> visible(static_cast<std::size_t>(T));
-  for (std::int64_t key = 0; key < T; ++key)
-    visible[static_cast<std::size_t>(key)] =
-        static_cast<std::int32_t>(window == kAllKeys ? T
-                                  : window > 0       ? std::min<std::int64_t>(window, T - key)
-                                                     : T - key);
-  write_row(writer, run, "attention/visible", row, visible);
+  write_row(writer, run, "attention/visible", row, stats.visible);
   writer.write(run, "attention/value_norm", {row, 0, 0}, {1, G, T}, stats.value_norm.data());
   writer.write(run, "attention/window", {row, 0, 0, 0}, {1, H, W, W}, stats.window.data());
   writer.write(run, "attention/thumbnail", {row, 0, 0, 0}, {1, H, B, B}, stats.thumbnail.data());

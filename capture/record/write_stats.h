@@ -18,8 +18,7 @@ void write_tap_stats(CaptureWriter& writer, int run, const std::string& hook, in
                      const TapStats& stats, const TapStats* norm_input,
                      std::optional<double> median);
 
-// attention/*: row `row`. `window` as in AttentionCall, for `visible`.
-void write_attention_stats(CaptureWriter& writer, int run, int row, const AttentionStats& stats,
-                           int window);
+// attention/*: row `row`.
+void write_attention_stats(CaptureWriter& writer, int run, int row, const AttentionStats& stats);
 
 }  // namespace sinkscope

@@ -36,6 +36,7 @@ struct Extras {
   int d_value = 0;  // 0 = d
   double cap = 0;
   bool sink = false;
+  int n_selected = 0;  // keys that each query sees; 0 = all
 };
 
 AttentionCall random_call(int T, int H, int G, int d, int window, const Extras& extras = {}) {
@@ -50,6 +51,12 @@ AttentionCall random_call(int T, int H, int G, int d, int window, const Extras& 
   call.cap = extras.cap;
   if (extras.d_value > 0) call.v = at::randn({T, G, extras.d_value}, generator, at::kFloat) * 1.5;
   if (extras.sink) call.sink = at::randn({H, T}, generator, at::kFloat) * 2;
+  if (extras.n_selected > 0) {
+    // As an indexer selects: the best of random scores, later keys last.
+    const at::Tensor later = at::ones({T, T}).triu(1);
+    const at::Tensor scores = at::rand({T, T}, generator, at::kFloat) - 9 * later;
+    call.selected = std::get<1>(scores.topk(extras.n_selected, -1));
+  }
   return call;
 }
 
@@ -91,8 +98,7 @@ void expect_equal_statistics(const AttentionStats& fused, const AttentionStats& 
     ASSERT_NEAR(fused.key_mass[i], reference.key_mass[i], 1e-5 * slack) << i;
 }
 
-TEST_P(Bodies, FusedEqualsReference) {
-  const Shape s = GetParam();
+void expect_equal_bodies(const Shape& s) {
   const AttentionCall call = random_call(s.T, s.H, s.G, s.d, s.window, s.extras);
   AttentionStats fused(s.H, s.G, s.T), reference(s.H, s.G, s.T);
   WholeMaps fused_maps(s.H, s.T), reference_maps(s.H, s.T);
@@ -108,6 +114,41 @@ TEST_P(Bodies, FusedEqualsReference) {
   EXPECT_TRUE(at::equal(a, c));
   EXPECT_EQ(alone.key_mass, fused.key_mass);
   EXPECT_EQ(alone.thumbnail, fused.thumbnail);
+  EXPECT_EQ(fused.visible, reference.visible);
+}
+
+TEST_P(Bodies, FusedEqualsReference) { expect_equal_bodies(GetParam()); }
+
+// An encoder: every query sees every key.
+TEST(Attention, BothBodiesSeeKeysOnBothSides) {
+  for (const Shape& s : {Shape{1, 4, 2, 6, kAllKeys, 4, 1}, Shape{23, 4, 2, 24, kAllKeys, 4, 23},
+                         Shape{150, 6, 3, 8, kAllKeys, 2, 150},
+                         Shape{131, 3, 1, 14, kAllKeys, 3, 64, {9, 1.5, true}},
+                         Shape{90, 4, 2, 8, kAllKeys, 4, 40, {0, 0, false, 7}}}) {
+    SCOPED_TRACE(s.T);
+    expect_equal_bodies(s);
+  }
+}
+
+// p_ij of two keys that a selection leaves, by hand; and who sees which key.
+TEST(Attention, OnlySelectedKeysCount) {
+  AttentionCall call;
+  call.q = at::ones({4, 1, 1});
+  call.k = at::tensor({0.0f, 1.0f, 5.0f, 2.0f}).view({4, 1, 1});
+  call.v = at::tensor({1.0f, 2.0f, 3.0f, 4.0f}).view({4, 1, 1});
+  call.selected = at::tensor({0, 3, 0, 1, 1, 0, 3, 1}, at::kLong).view({4, 2});
+  for (const bool is_fused : {true, false}) {
+    AttentionStats stats(1, 1, 4);
+    const at::Tensor z = is_fused ? attend_fused(call, {1, 4}, stats, nullptr, {})
+                                  : attend_reference(call, {1, 4}, stats, nullptr, {});
+    // Query 3 sees keys 3 and 1: e^2 : e^1.
+    const float p3 = 1 / (1 + std::exp(-1.0f));
+    EXPECT_NEAR(z[3].item<float>(), 4 * p3 + 2 * (1 - p3), 1e-6);
+    EXPECT_NEAR(stats.lse[3], std::log(std::exp(2.0) + std::exp(1.0)), 1e-6);
+    EXPECT_EQ(stats.logit_max[3], 2);
+    EXPECT_EQ(stats.logit_gap[3], 1);  // the lower of two is the median
+    EXPECT_EQ(stats.visible, (std::vector<std::int32_t>{3, 3, 0, 1}));
+  }
 }
 
 // Every normalizer, each with keys lost both ways, and values scaled for one query head of a group.
@@ -161,7 +202,9 @@ INSTANTIATE_TEST_SUITE_P(
                       Shape{131, 3, 1, 14, 40, 3, 64}, Shape{70, 4, 2, 8, 0, 4, 70, {5, 0, false}},
                       Shape{99, 6, 3, 8, 11, 2, 64, {0, 2.5, false}},
                       Shape{83, 4, 4, 10, 0, 4, 30, {7, 0, true}},
-                      Shape{150, 6, 2, 6, 9, 6, 150, {9, 1.5, true}}));
+                      Shape{150, 6, 2, 6, 9, 6, 150, {9, 1.5, true}},
+                      Shape{140, 4, 2, 8, 0, 2, 140, {0, 0, false, 9}},
+                      Shape{133, 6, 2, 6, 0, 6, 50, {5, 2, true, 20}}));
 
 // The sink's share and the rows make 1; −∞ logits change nothing, huge ones take everything.
 TEST(Attention, SinkLogitsTakeTheirShare) {

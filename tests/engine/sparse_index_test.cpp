@@ -172,6 +172,12 @@ TEST(SparseIndex, AttentionSeesOnlyTheSelectedKeys) {
         ASSERT_NEAR(got[row + j], want, 1e-5) << "head " << h << ", query " << i << ", key " << j;
       }
     }
+  std::vector<std::int64_t> queries(T, 0);  // that see each key, of block 0
+  for (const auto& keys : seen)
+    for (const int j : keys) ++queries[static_cast<std::size_t>(j)];
+  std::vector<std::int64_t> visible = sparse.integers("/run0/attention/visible");
+  visible.resize(T);
+  EXPECT_EQ(visible, queries);
 }
 
 }  // namespace

@@ -46,18 +46,21 @@ FileReader::FileReader(FileReader&& other) noexcept
     : path_(std::move(other.path_)),
       bytes_(std::move(other.bytes_)),
       descriptor_(std::exchange(other.descriptor_, -1)),
-      size_(other.size_) {}
+      size_(other.size_),
+      bytes_read_(other.bytes_read_.load()) {}
 
 FileReader& FileReader::operator=(FileReader&& other) noexcept {
   std::swap(path_, other.path_);
   std::swap(bytes_, other.bytes_);
   std::swap(descriptor_, other.descriptor_);
   std::swap(size_, other.size_);
+  bytes_read_ = other.bytes_read_.exchange(bytes_read_);
   return *this;
 }
 
 void FileReader::read(std::uint64_t offset, std::uint64_t n_bytes, void* out) const {
   auto* to = static_cast<char*>(out);
+  bytes_read_ += static_cast<std::int64_t>(n_bytes);
   std::uint64_t done = 0;
   if (descriptor_ < 0 && offset <= bytes_.size() && n_bytes <= bytes_.size() - offset) {
     std::copy_n(bytes_.data() + offset, n_bytes, to);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <string>
 
@@ -27,11 +28,22 @@ class FileReader {
   // io when the disk fails.
   void read(std::uint64_t offset, std::uint64_t n_bytes, void* out) const;
 
+  // What read() has brought in so far.
+  std::int64_t bytes_read() const { return bytes_read_; }
+
  private:
   std::string path_;
   std::string bytes_;  // where there is no descriptor
   int descriptor_ = -1;
   std::uint64_t size_ = 0;
+  mutable std::atomic<std::int64_t> bytes_read_ = 0;
+};
+
+// A container whose values come from files, and how much of them.
+class CountedReads {
+ public:
+  virtual ~CountedReads() = default;
+  virtual std::int64_t bytes_read() const = 0;
 };
 
 }  // namespace sinkscope

@@ -27,7 +27,7 @@ struct Place {
   std::uint64_t offset = 0;  // from the beginning of its part
 };
 
-class GgufParts : public GgufFile {
+class GgufParts : public GgufFile, public CountedReads {
  public:
   explicit GgufParts(const std::string& path) {
     FileReader first(path);
@@ -50,6 +50,11 @@ class GgufParts : public GgufFile {
 
   void read_rows(int index, std::int64_t begin, std::int64_t end, float* out) const override;
   void read_raw(int index, std::uint64_t offset, std::uint64_t n, void* out) const override;
+  std::int64_t bytes_read() const override {
+    std::int64_t bytes = 0;
+    for (const FileReader& file : files_) bytes += file.bytes_read();
+    return bytes;
+  }
 
  private:
   void take_part(FileReader file, GgufHeader& header, std::unordered_set<std::string>& names) {

@@ -60,7 +60,7 @@ class ModelFiles {
   virtual void read_rows(Role role, int layer, std::int64_t begin, std::int64_t end,
                          float* out) const = 0;
 
-  // Stored bytes that the rows handed out so far take in the files (without scales of codes).
+  // Bytes that came from the files so far, headers and scales of codes included.
   virtual std::int64_t bytes_read() const { return 0; }
 
   // A whole vector (bias, norm weight as stored).

@@ -4,8 +4,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 
+#include "capture/checkpoint/file_reader.h"
 #include "core/error.h"
 
 namespace sinkscope {
@@ -67,24 +67,22 @@ StoredAs OpenedModel::stored_as(Role role, int layer) const {
   return from.stored_as.name.empty() ? StoredAs{info(role, layer).name} : from.stored_as;
 }
 
+void OpenedModel::check_rows(Role role, int layer, std::int64_t begin, std::int64_t end) const {
+  const std::int64_t n_rows = rows(role, layer);
+  if (begin >= 0 && begin <= end && end <= n_rows) return;
+  throw Error(ErrorKind::invalid_argument,
+              fmt::format("{}: rows [{}, {}) of the {} rows of {}", parts_.path, begin, end, n_rows,
+                          place(role, layer)));
+}
+
 void OpenedModel::read_rows(Role role, int layer, std::int64_t begin, std::int64_t end,
                             float* out) const {
   const TensorRef& from = ref(role, layer);
   const TensorInfo& tensor = info(role, layer);
   const bool is_vector = tensor.shape.size() < 2;
   const std::int64_t n = is_vector ? tensor.row_size() : tensor.n_rows();
-  const std::int64_t n_rows = view_rows(from, tensor);
-  if (begin < 0 || begin > end || end > n_rows) {
-    throw Error(ErrorKind::invalid_argument,
-                fmt::format("{}: rows [{}, {}) of the {} rows of {}", parts_.path, begin, end,
-                            n_rows, place(role, layer)));
-  }
+  check_rows(role, layer, begin, end);
   if (begin == end) return;
-  const double bytes_per_value =
-      static_cast<double>(tensor.n_bytes) /
-      static_cast<double>(std::max<std::int64_t>(tensor.n_elements(), 1));
-  bytes_read_ +=
-      std::llround(static_cast<double>((end - begin) * view_cols(from, tensor)) * bytes_per_value);
   if (from.order == RowOrder::as_stored) {
     read_view(checkpoint(), from, begin, end, out);
     return;
@@ -99,6 +97,27 @@ void OpenedModel::read_rows(Role role, int layer, std::int64_t begin, std::int64
   } else {
     read_pairs(checkpoint(), from, tensor.row_size(), begin, end, out);
   }
+}
+
+void OpenedModel::read_together(int layer, const std::vector<Stretch>& wanted) const {
+  std::vector<ViewStretch> views;
+  for (const Stretch& s : wanted) {
+    check_rows(s.role, layer, s.begin, s.end);
+    views.push_back({&ref(s.role, layer), s.begin, s.end, s.out});
+  }
+  if (lie_mixed(views)) return read_mixed(checkpoint(), views);
+  for (const Stretch& s : wanted) read_rows(s.role, layer, s.begin, s.end, s.out);
+}
+
+std::int64_t OpenedModel::bytes_read() const {
+  const auto* files = dynamic_cast<const CountedReads*>(&checkpoint());
+  return files != nullptr ? files->bytes_read() : 0;
+}
+
+void read_together(const ModelFiles& model, int layer, const std::vector<Stretch>& wanted) {
+  if (const auto* opened = dynamic_cast<const OpenedModel*>(&model))
+    return opened->read_together(layer, wanted);
+  for (const Stretch& s : wanted) model.read_rows(s.role, layer, s.begin, s.end, s.out);
 }
 
 std::vector<float> ModelFiles::read_vector(Role role, int layer) const {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #pragma once
 
-#include <atomic>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "capture/checkpoint/model_files.h"
+#include "capture/checkpoint/read_together.h"
 #include "capture/checkpoint/read_view.h"
 #include "capture/checkpoint/role_table.h"
 
@@ -50,7 +50,9 @@ class OpenedModel final : public ModelFiles {
   StoredAs stored_as(Role role, int layer) const override;
   void read_rows(Role role, int layer, std::int64_t begin, std::int64_t end,
                  float* out) const override;
-  std::int64_t bytes_read() const override { return bytes_read_; }
+  std::int64_t bytes_read() const override;
+  // read_together.h
+  void read_together(int layer, const std::vector<Stretch>& wanted) const;
 
  protected:
   float stored_offset(Role role, int layer) const override {
@@ -60,9 +62,10 @@ class OpenedModel final : public ModelFiles {
  private:
   const TensorRef& ref(Role role, int layer) const;  // throws not_found
   const TensorInfo& info(Role role, int layer) const;
+  // Throws invalid_argument naming the role.
+  void check_rows(Role role, int layer, std::int64_t begin, std::int64_t end) const;
 
   ModelParts parts_;
-  mutable std::atomic<std::int64_t> bytes_read_ = 0;
 };
 
 }  // namespace sinkscope

@@ -227,4 +227,10 @@ void SafetensorsCheckpoint::read_raw(int index, std::uint64_t offset, std::uint6
   shards_[at(from.shard)].read(from.begin + offset, n, out);
 }
 
+std::int64_t SafetensorsCheckpoint::bytes_read() const {
+  std::int64_t bytes = 0;
+  for (const FileReader& shard : shards_) bytes += shard.bytes_read();
+  return bytes;
+}
+
 }  // namespace sinkscope

@@ -18,7 +18,7 @@ namespace sinkscope {
 // within a shard. Tensors of a code type (FP8, FP4, INT8) are multiplied by their scales
 // (`X_scale_inv` in blocks, `X_scale` for a tensor, a row or a block) inside read_rows; where the
 // config promises scales and there are none they are not readable, never cast.
-class SafetensorsCheckpoint final : public Checkpoint {
+class SafetensorsCheckpoint final : public Checkpoint, public CountedReads {
  public:
   // `files`: paths of the shards. Throws Error: not_found, corrupt (also a tensor in two shards).
   static std::unique_ptr<SafetensorsCheckpoint> open(const std::vector<std::string>& files,
@@ -28,6 +28,7 @@ class SafetensorsCheckpoint final : public Checkpoint {
   int find(const std::string& name) const override;
   void read_rows(int index, std::int64_t begin, std::int64_t end, float* out) const override;
   void read_raw(int index, std::uint64_t offset, std::uint64_t n, void* out) const override;
+  std::int64_t bytes_read() const override;
 
   // Path of the file that holds the tensor.
   const std::string& file_of(int index) const;

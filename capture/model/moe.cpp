@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "capture/model/moe.h"
 
+#include <iterator>
 #include <limits>
+#include <vector>
 
+#include "capture/checkpoint/read_together.h"
 #include "capture/model/forward.h"
 #include "capture/model/linear.h"
 
@@ -43,33 +46,57 @@ at::Tensor run_expert(const BlockPass& pass, const Expert& expert, const at::Ten
   return linear_layer(hidden, expert.down, expert.down_bias);
 }
 
+std::int64_t bytes_of(const Expert& expert) {
+  std::int64_t bytes = 0;
+  for (const at::Tensor& x : {expert.gate_up, expert.gate_up_bias, expert.down, expert.down_bias})
+    if (x.defined()) bytes += static_cast<std::int64_t>(x.nbytes());
+  return bytes;
+}
+
 }  // namespace
 
 ExpertSource::ExpertSource(const ModelFiles& model, int layer, at::Device device,
                            at::ScalarType dtype)
     : model_(model), layer_(layer), device_(device), dtype_(dtype) {}
 
-at::Tensor ExpertSource::rows(Role role, int index) const {
-  const std::int64_t each = model_.rows(role, layer_) / model_.spec().moe.n_experts;
-  return read_matrix(model_, role, layer_, index * each, (index + 1) * each, device_, dtype_);
-}
-
-at::Tensor ExpertSource::bias(Role role, int index) const {
-  return read_matrix(model_, role, layer_, index, index + 1, device_, dtype_)[0];
+at::Tensor ExpertSource::rows(std::initializer_list<Role> roles, int index) const {
+  std::int64_t n_rows = 0, cols = 0;
+  for (const Role role : roles) {
+    n_rows += model_.rows(role, layer_) / model_.spec().moe.n_experts;
+    cols = model_.cols(role, layer_);
+  }
+  at::Tensor host = at::empty({n_rows, cols}, at::kFloat);
+  float* into = host.data_ptr<float>();
+  std::vector<Stretch> wanted;
+  for (const Role role : roles) {
+    const std::int64_t each = model_.rows(role, layer_) / model_.spec().moe.n_experts;
+    wanted.push_back({role, index * each, (index + 1) * each, into});
+    into += each * cols;
+  }
+  read_together(model_, layer_, wanted);
+  return host.to(device_, dtype_);
 }
 
 const Expert& ExpertSource::expert(int index) {
   const auto [found, is_new] = experts_.try_emplace(index);
   Expert& expert = found->second;
   if (!is_new) return expert;
-  expert.gate_up = at::cat({rows(Role::expert_gate, index), rows(Role::expert_up, index)});
-  expert.down = rows(Role::expert_down, index);
+  expert.gate_up = rows({Role::expert_gate, Role::expert_up}, index);
+  expert.down = rows({Role::expert_down}, index);
   if (model_.has(Role::expert_gate_bias, layer_)) {
-    expert.gate_up_bias =
-        at::cat({bias(Role::expert_gate_bias, index), bias(Role::expert_up_bias, index)});
-    expert.down_bias = bias(Role::expert_down_bias, index);
+    expert.gate_up_bias = rows({Role::expert_gate_bias, Role::expert_up_bias}, index).flatten();
+    expert.down_bias = rows({Role::expert_down_bias}, index).flatten();
   }
+  n_bytes_ += bytes_of(expert);
   return expert;
+}
+
+void ExpertSource::shrink(std::int64_t bytes) {
+  while (n_bytes_ > bytes && !experts_.empty()) {
+    const auto last = std::prev(experts_.end());
+    n_bytes_ -= bytes_of(last->second);
+    experts_.erase(last);
+  }
 }
 
 Routing route(const MoeSpec& moe, const at::Tensor& logits, const at::Tensor& choice_bias) {

@@ -3,6 +3,8 @@
 
 #include <ATen/ATen.h>
 
+#include <cstdint>
+#include <initializer_list>
 #include <map>
 
 #include "capture/checkpoint/model_files.h"
@@ -23,18 +25,21 @@ class ExpertSource {
  public:
   ExpertSource(const ModelFiles& model, int layer, at::Device device, at::ScalarType dtype);
   const Expert& expert(int index);
-  // Drops what was read; the next use reads again.
-  void forget() { experts_.clear(); }
+  // Bytes of the experts that are in memory.
+  std::int64_t n_bytes() const { return n_bytes_; }
+  // Drops experts, highest index first, until `bytes` hold the rest; their next use reads again.
+  void shrink(std::int64_t bytes);
 
  private:
-  at::Tensor rows(Role role, int index) const;
-  at::Tensor bias(Role role, int index) const;
+  // The expert's rows of one role, or of gate and up together.
+  at::Tensor rows(std::initializer_list<Role> roles, int index) const;
 
   const ModelFiles& model_;
   int layer_;
   at::Device device_;
   at::ScalarType dtype_;
   std::map<int, Expert> experts_;
+  std::int64_t n_bytes_ = 0;
 };
 
 // Where each token goes. logits [T, E] before any score; weights [T, E] as used, 0 where a token

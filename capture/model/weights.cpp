@@ -8,18 +8,12 @@
 #include <cmath>
 #include <numeric>
 
+#include "capture/checkpoint/read_together.h"
 #include "capture/model/linear.h"
 #include "capture/record/background.h"
 
 namespace sinkscope {
 namespace {
-
-// One part of a fused matrix or vector: a role's rows, read into the next rows of `into`.
-void fill(const ModelFiles& model, Role role, int layer, float*& into) {
-  const std::int64_t rows = model.rows(role, layer), cols = model.cols(role, layer);
-  model.read_rows(role, layer, 0, rows, into);
-  into += rows * cols;
-}
 
 class LayerReader {
  public:
@@ -38,7 +32,12 @@ class LayerReader {
     }
     at::Tensor host = at::empty({rows, cols}, at::kFloat);
     float* into = host.data_ptr<float>();
-    for (Role role : roles) fill(model_, role, layer_, into);
+    std::vector<Stretch> stretches;
+    for (Role role : roles) {
+      stretches.push_back({role, 0, model_.rows(role, layer_), into});
+      into += model_.rows(role, layer_) * model_.cols(role, layer_);
+    }
+    read_together(model_, layer_, stretches);
     return place(host, dtype_);
   }
 
@@ -178,8 +177,7 @@ void WeightStore::prefetch(int layer) {
 
 std::shared_ptr<const LayerWeights> WeightStore::layer(int layer) {
   std::shared_ptr<const LayerWeights> weights;
-  for (const auto& [other, kept] : kept_)
-    if (other != layer && kept->experts) kept->experts->forget();
+  settle_experts();
   if (const auto kept = kept_.find(layer); kept != kept_.end()) {
     weights = kept->second;
   } else {
@@ -194,8 +192,20 @@ std::shared_ptr<const LayerWeights> WeightStore::layer(int layer) {
       kept_bytes_ += weights->n_bytes;
     }
   }
+  if (weights->experts && kept_.count(layer) != 0) {
+    kept_bytes_ -= weights->experts->n_bytes();
+    in_use_ = layer;
+  }
   prefetch(layer + 1);
   return weights;
+}
+
+void WeightStore::settle_experts() {
+  if (in_use_ < 0) return;
+  ExpertSource& experts = *kept_.at(in_use_)->experts;
+  experts.shrink(keep_bytes_ - kept_bytes_);
+  kept_bytes_ += experts.n_bytes();
+  in_use_ = -1;
 }
 
 std::shared_ptr<const LayerWeights> WeightStore::read(int layer) {

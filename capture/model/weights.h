@@ -50,8 +50,8 @@ struct LayerWeights {
 
 // Hands out blocks in order and reads one block ahead on a thread of its own. Blocks are kept up to
 // `keep_bytes` (for prompts that come in several groups); beyond that a block is dropped when the
-// caller lets go of it. Experts are read when a token goes to them and dropped with the block's
-// turn.
+// caller lets go of it. Experts are read when a token goes to them; those of kept blocks stay as
+// far as the same budget has room when the block's turn ends.
 class WeightStore {
  public:
   WeightStore(const ModelFiles& model, at::Device device, at::ScalarType dtype,
@@ -68,11 +68,14 @@ class WeightStore {
 
  private:
   std::shared_ptr<const LayerWeights> read(int layer);
+  // Keeps as many experts of the block that was in use as the budget has room for.
+  void settle_experts();
 
   const ModelFiles& model_;
   at::Device device_;
   at::ScalarType dtype_;
-  std::int64_t keep_bytes_, kept_bytes_ = 0;
+  std::int64_t keep_bytes_, kept_bytes_ = 0;  // kept: blocks, and the experts of settled ones
+  int in_use_ = -1;                           // a kept block whose experts are not settled yet
   double seconds_waited_ = 0;
   std::map<int, std::shared_ptr<const LayerWeights>> kept_;
   std::map<int, std::future<std::shared_ptr<const LayerWeights>>> pending_;

@@ -80,10 +80,10 @@ TEST(Route, GroupsCompeteByTheirTwoBest) {
   expect_row(route(moe, row(close), bias).weights, {sigmoid(-3), 0, sigmoid(2), 0});
 }
 
-// 64 experts, one a token, two tokens: two experts are read, and a dense file of the same size is
-// not touched beyond them.
-TEST(Mixture, OnlyRoutedExpertsAreRead) {
-  constexpr int kExperts = 64, kWidth = 12;
+constexpr int kExperts = 64, kWidth = 12;
+
+// 2 blocks of 64 experts, one a token.
+std::string mixture_folder() {
   TinyFolder tiny = tiny_folder("qwen3");
   tiny.config["model_type"] = "qwen3_moe";
   tiny.config["num_experts"] = kExperts;
@@ -101,11 +101,24 @@ TEST(Mixture, OnlyRoutedExpertsAreRead) {
       tiny.add(expert + "down_proj.weight", {8, kWidth});
     }
   }
-  const auto model = open_model(tiny.write(scratch_folder()));
+  return tiny.write(scratch_folder());
+}
+
+// What planning reads: the fingerprint's pieces of every tensor, and gains.
+std::int64_t bytes_of_plan(const ModelFiles& model, const CaptureRequest& request) {
+  const std::int64_t before = model.bytes_read();
+  plan_capture(model, request);
+  return model.bytes_read() - before;
+}
+
+// 64 experts, one a token, two tokens: two experts are read, and a dense file of the same size is
+// not touched beyond them.
+TEST(Mixture, OnlyRoutedExpertsAreRead) {
+  const auto model = open_model(mixture_folder());
   ASSERT_THAT(model->obstacles(), ::testing::IsEmpty());
   CaptureRequest request = request_for({3, 9});
   request.record.sites = {"mlp.hook_router"};
-  const std::int64_t before = model->bytes_read();
+  const std::int64_t planned = bytes_of_plan(*model, request), before = model->bytes_read();
   const H5Reference got(capture(*model, request));
   const std::vector<float> weights = got.floats("/run0/taps/mlp.hook_router/values");
   std::int64_t reached = 0;  // experts of both layers that some token goes to
@@ -120,10 +133,35 @@ TEST(Mixture, OnlyRoutedExpertsAreRead) {
   for (const TensorInfo& tensor : model->checkpoint().tensors())
     if (tensor.name.find(".experts.") == std::string::npos)
       rest += static_cast<std::int64_t>(tensor.n_bytes);
-  const std::int64_t read = model->bytes_read() - before;
+  const std::int64_t read = model->bytes_read() - before - planned;
   EXPECT_GE(read, reached * expert);
-  EXPECT_LE(read, reached * expert + 2 * rest);  // gains are read for the layout too
-  EXPECT_LT(read, 2 * kExperts * expert / 4);    // far from all
+  EXPECT_LE(read, reached * expert + rest);
+  EXPECT_LT(read, 2 * kExperts * expert / 4);  // far from all
+}
+
+// Four prompts that go to the same experts, one group each: with room for them, experts are read
+// once; without, for every group again.
+TEST(Mixture, ExpertsAreKeptAsFarAsTheBudgetGoes) {
+  const std::string folder = mixture_folder();
+  const auto bytes_of = [&](int n_prompts, std::int64_t budget) {
+    const auto model = open_model(folder);
+    CaptureRequest request = request_for({3, 9, 4, 1, 7});
+    request.runs.resize(static_cast<std::size_t>(n_prompts), request.runs.front());
+    request.activation_budget = 1;
+    request.weight_budget = budget;
+    const std::int64_t planned = bytes_of_plan(*model, request), before = model->bytes_read();
+    capture(*model, request);
+    return model->bytes_read() - before - planned;
+  };
+  const std::int64_t one = bytes_of(1, 1 << 20), kept = bytes_of(4, 1 << 20),
+                     dropped = bytes_of(4, 0), some = bytes_of(4, 6000);
+  const std::int64_t expert = 3 * kWidth * 8 * 4;
+  // The head and the embedding rows are read for every group; no expert is.
+  const std::int64_t outside = 3 * (32 * 8 + 5 * 8 + 8) * 4;
+  EXPECT_LE(kept, one + 2 * outside);
+  EXPECT_GE(dropped, kept + 3 * 2 * expert);
+  EXPECT_GT(dropped, some);
+  EXPECT_GT(some, kept);
 }
 
 }  // namespace

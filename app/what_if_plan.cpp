@@ -60,7 +60,7 @@ WhatIfPlan plan_what_if(const ModelFiles& model, const RunInput& input, const st
   plan.request.runs = {input};
   add_twins(plan.request.runs, what_if);
   plan.layout = plan_capture(model, plan.request);
-  plan.file_bytes = total_bytes(size_table(plan.layout));
+  plan.file_bytes = total_bytes(size_table(plan.layout, model.spec()));
   return plan;
 }
 

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cmath>
 #include <filesystem>
+#include <fstream>
 #include <future>
 #include <limits>
 #include <nlohmann/json.hpp>
@@ -12,6 +13,7 @@
 
 #include "app/cli/capture_job.h"
 #include "app/cli/format_text.h"
+#include "app/cli/print_plan.h"
 #include "app/cli/record_job.h"
 #include "app/cli/run_cli.h"
 #include "app/cli/verbs.h"
@@ -40,8 +42,12 @@ const char* const kHelp =
     "it; BOS where the text has it), rule llama.cpp scores the second half of windows side by "
     "side,\n"
     "each with BOS first where the text begins with it. Their perplexities cannot be compared.\n"
+    "--dry-run: sizes by group of datasets, map chunks that no query sees left out; structure: "
+    "names,\n"
+    "attributes, texts and indexes. The time is an estimate for this machine's CPU.\n"
     "--dry-run --json keys: schema (sinkscope.plan/1), conventions, runs, tokens,\n"
-    "groups [{group, shape, bytes}], total_bytes, predicted_memory_bytes.\n"
+    "groups [{group, shape, bytes}], total_bytes, predicted_memory_bytes, predicted_read_bytes,\n"
+    "predicted_seconds.\n"
     "--dry-run --csv columns: group,shape,bytes.\n\n"
     "example: sinkscope capture org/name --text-file essay.txt --record maps -o essay.h5";
 
@@ -63,48 +69,14 @@ void add_flags(CommandLine& command, Flags& flags) {
   command.footer(kHelp);
 }
 
-std::int64_t n_tokens(const std::vector<RunInput>& runs) {
-  std::int64_t sum = 0;
-  for (const RunInput& run : runs) sum += run.seq_len();
-  return sum;
-}
-
-void print_plan(const CaptureRequest& request, const std::vector<SizeRow>& table,
-                std::int64_t memory, const Flags& flags, Console& console) {
-  if (flags.csv) {
-    console.out << "group,shape,bytes\n";
-    for (const SizeRow& row : table)
-      console.out << fmt::format("{},{},{}\n", csv_field(row.group), csv_field(row.shape),
-                                 row.bytes);
-    return;
-  }
-  if (flags.json) {
-    nlohmann::ordered_json plan = {
-        {"schema", "sinkscope.plan/1"},
-        {"conventions",
-         {{"bytes",
-           "as stored, over all runs; map chunks above the diagonal are not "
-           "written"}}},
-        {"runs", request.runs.size()},
-        {"tokens", n_tokens(request.runs)},
-        {"groups", nlohmann::ordered_json::array()},
-        {"total_bytes", total_bytes(table)},
-        {"predicted_memory_bytes", memory}};
-    for (const SizeRow& row : table)
-      plan["groups"].push_back({{"group", row.group}, {"shape", row.shape}, {"bytes", row.bytes}});
-    console.out << plan.dump(2) << '\n';
-    return;
-  }
-  console.out << fmt::format("{} run{}, {} tokens\n\n", request.runs.size(),
-                             request.runs.size() == 1 ? "" : "s", n_tokens(request.runs));
-  for (const SizeRow& row : table)
-    console.out << fmt::format("  {:<26} {:>12}   largest {}\n", row.group, format_bytes(row.bytes),
-                               row.shape);
-  console.out << fmt::format("  {:<26} {:>12}\n\nmemory while recording: about {}\n", "file",
-                             format_bytes(total_bytes(table)), format_bytes(memory));
-}
-
+// The most memory that this process had in use. What getrusage() says counts the program that
+// started it, too.
 std::int64_t peak_rss_bytes() {
+  std::ifstream status("/proc/self/status");
+  for (std::string word; status >> word;) {
+    std::int64_t kib = 0;
+    if (word == "VmHWM:" && status >> kib) return kib * 1024;
+  }
   struct rusage usage {};
   getrusage(RUSAGE_SELF, &usage);
   return static_cast<std::int64_t>(usage.ru_maxrss) * 1024;
@@ -241,7 +213,11 @@ int run_capture(const std::vector<std::string>& args, Console& console) {
       plan_job(capture, std::move(request),
                open_runnable(capture.model, capture.run.opening, console), console);
   if (flags.dry_run) {
-    print_plan(job.request, job.table, predicted_memory(*job.model, job.request), flags, console);
+    print_plan(*job.model, job.request, job.table,
+               flags.json  ? PlanFormat::json
+               : flags.csv ? PlanFormat::csv
+                           : PlanFormat::text,
+               console);
     return kExitDone;
   }
   return record(flags, job, console);

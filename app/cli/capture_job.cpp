@@ -98,7 +98,7 @@ CaptureJob plan_job(const CaptureFlags& flags, CaptureRequest request,
       job.windows.plan = *plan;
   }
   job.layout = plan_capture(*job.model, job.request);
-  job.table = size_table(job.layout);
+  job.table = size_table(job.layout, job.model->spec());
   return job;
 }
 

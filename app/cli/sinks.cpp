@@ -193,7 +193,7 @@ int report_model(const SinkFlags& flags, const SinkOptions& options, Console& co
   std::optional<TemporaryFolder> folder;
   if (!flags.output) folder.emplace();
   const std::string path = flags.output ? *flags.output : folder->file("run.h5");
-  require_free_space(path, total_bytes(size_table(layout)));
+  require_free_space(path, total_bytes(size_table(layout, model->spec())));
   const auto existing =
       flags.force ? CaptureWriter::Existing::overwrite : CaptureWriter::Existing::refuse;
   if (!record_to_file(*model, request, layout, path, existing, mode, console)) {

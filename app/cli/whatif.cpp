@@ -10,6 +10,7 @@
 #include "app/cli/capture_flags.h"
 #include "app/cli/edit_flags.h"
 #include "app/cli/format_text.h"
+#include "app/cli/print_plan.h"
 #include "app/cli/record_job.h"
 #include "app/cli/run_cli.h"
 #include "app/cli/size_table.h"
@@ -58,7 +59,8 @@ const char* const kHelp =
     "--baseline), "
     "runs,\ntokens, edits, loss, perplexity, kl {mean, max, max_run, max_token}, not_retrained, "
     "touched, "
-    "metrics,\nmax_abs, non_finite_values (null above).\n\n"
+    "metrics,\nmax_abs, non_finite_values (null above).\n"
+    "--dry-run --json: as that of capture (sinkscope.plan/1).\n\n"
     "example: sinkscope whatif org/name --edit '{\"edit\":\"residual.clip\",\"limit\":100}' -o "
     "clip.h5";
 
@@ -69,7 +71,7 @@ struct WhatIfFlags {
   RunFlags run;
   RecordFlags record;
   std::optional<std::string> output, baseline, calibration;
-  bool force = false, json = false;
+  bool force = false, json = false, dry_run = false;
 };
 
 void add_flags(CommandLine& command, WhatIfFlags& flags) {
@@ -83,6 +85,7 @@ void add_flags(CommandLine& command, WhatIfFlags& flags) {
   command.value("--calibration", flags.calibration, "F",
                 "text, or .jsonl as --prompts takes it, that means of residual.set are over");
   command.flag("--force", flags.force, "replace an existing file");
+  command.flag("--dry-run", flags.dry_run, "print how large the capture gets, and stop");
   command.flag("--json", flags.json, "print the outcome as JSON");
   add_prompt_flags(command, flags.prompt);
   add_record_flags(command, flags.record);
@@ -131,9 +134,9 @@ int run_whatif(const std::vector<std::string>& args, Console& console) {
                       "what changed.");
   add_flags(command, flags);
   if (!command.parse(args, console)) return kExitDone;
-  if (!flags.output)
+  if (!flags.output && !flags.dry_run)
     throw Error(ErrorKind::invalid_argument, "whatif: expected -o RUN.h5, the capture to make");
-  require_new_capture(*flags.output, flags.force);
+  if (!flags.dry_run) require_new_capture(*flags.output, flags.force);
   const ProgressMode mode = parse_progress_mode(flags.run.progress, console);
   const WhatIf what_if = read_edits(flags.edits, console);
   check(flags, what_if);
@@ -141,24 +144,30 @@ int run_whatif(const std::vector<std::string>& args, Console& console) {
   std::future<SinkReport> before;
   if (flags.baseline) {
     baseline.emplace(*flags.baseline, flags.run, flags.record, flags.prompt);
-    before = baseline->report();
+    if (!flags.dry_run) before = baseline->report();
   }
   CaptureRequest request = capture_request(flags.run, flags.record);
   request.command = canonical_command(flags.run, flags.record, flags.prompt);
-  const std::future<void> warming = warm_engine();
+  const std::future<void> warming = flags.dry_run ? std::future<void>() : warm_engine();
   const auto model = open_runnable(flags.model, flags.run.opening, console);
   std::vector<RunInput> prompts;
   require_windows_side_by_side(flags.prompt);
   if (!baseline || has_prompt(flags.prompt)) prompts = read_prompts(flags.prompt, *model, console);
   if (baseline) {
-    baseline->add_twins(*model, prompts, what_if_text(what_if), *flags.output, request);
+    baseline->add_twins(*model, prompts, what_if_text(what_if), flags.output.value_or("run.h5"),
+                        request);
   } else {
     request.runs = std::move(prompts);
     add_twins(request.runs, what_if);
   }
   add_calibration(flags, *model, request, console);
   const CaptureLayout layout = plan_capture(*model, request);
-  require_free_space(*flags.output, total_bytes(size_table(layout)));
+  const std::vector<SizeRow> table = size_table(layout, model->spec());
+  if (flags.dry_run) {
+    print_plan(*model, request, table, flags.json ? PlanFormat::json : PlanFormat::text, console);
+    return kExitDone;
+  }
+  require_free_space(*flags.output, total_bytes(table));
   const auto existing =
       flags.force ? CaptureWriter::Existing::overwrite : CaptureWriter::Existing::refuse;
   if (!record_to_file(*model, request, layout, *flags.output, existing, mode, console)) {

@@ -13,6 +13,7 @@
 #include <QVBoxLayout>
 
 #include "app/cli/format_text.h"
+#include "app/cli/print_plan.h"
 #include "app/cli/prompts.h"
 #include "views/theme.h"
 #include "views/widgets/token_strip.h"
@@ -141,10 +142,15 @@ void CaptureForm::replan() {
 
 QString CaptureForm::summary() const {
   if (!plan_) return failure_;
-  QString text = tr("%1 tokens · file %2 · memory about %3")
-                     .arg(plan_->request.runs.front().seq_len())
-                     .arg(QString::fromStdString(format_bytes(plan_->file_bytes)),
-                          QString::fromStdString(format_bytes(plan_->memory_bytes)));
+  QString text =
+      tr("%1 tokens · file %2 · memory about %3 · %4")
+          .arg(plan_->request.runs.front().seq_len())
+          .arg(QString::fromStdString(format_bytes(plan_->file_bytes)),
+               QString::fromStdString(format_bytes(plan_->memory_bytes)),
+               plan_->choice.device == "cuda"
+                   ? tr("on a CPU about %1")
+                         .arg(QString::fromStdString(format_about(plan_->seconds)))
+                   : tr("about %1").arg(QString::fromStdString(format_about(plan_->seconds))));
   for (const std::string& warning : plan_->warnings)
     text += QLatin1Char('\n') + QString::fromStdString(warning);
   return text;

@@ -33,7 +33,7 @@ class CaptureForm : public QWidget {
   CaptureChoice choice() const;
   const std::optional<CapturePlan>& plan() const { return plan_; }
   QString summary()
-      const;  // "64 tokens · file 44.7 MiB · memory about 613.0 MiB", or what is wrong
+      const;  // "64 tokens · file 44.7 MiB · memory about 213.0 MiB · about 2.4 s", or what is wrong
 
   // Asks to record the built-in text with maps as soon as it is planned.
   void recordExample();

@@ -9,6 +9,7 @@
 
 #include "app/cli/capture_flags.h"
 #include "app/cli/parse_text.h"
+#include "app/cli/print_plan.h"
 #include "app/cli/record_job.h"
 #include "app/cli/size_table.h"
 
@@ -36,8 +37,9 @@ CapturePlan plan_recording(const ModelFiles& model, const CaptureChoice& choice)
   for (const std::string& line : split_at(err.str(), '\n'))
     if (!line.empty()) plan.warnings.push_back(line);
   plan.layout = plan_capture(model, plan.request);
-  plan.file_bytes = total_bytes(size_table(plan.layout));
+  plan.file_bytes = total_bytes(size_table(plan.layout, model.spec()));
   plan.memory_bytes = predicted_memory(model, plan.request);
+  plan.seconds = expected_seconds(model, plan.request);
   return plan;
 }
 

@@ -24,6 +24,7 @@ struct CapturePlan {
   CaptureRequest request;
   CaptureLayout layout;
   std::int64_t file_bytes = 0, memory_bytes = 0;
+  double seconds = 0;  // about, on this machine's CPU
   std::vector<std::string> warnings;
 };
 

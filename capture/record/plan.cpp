@@ -7,6 +7,7 @@
 
 #include "capture/checkpoint/model_norms.h"
 #include "capture/engine.h"
+#include "capture/prediction.h"
 #include "capture/record/site.h"
 #include "capture/record/tile_geometry.h"
 #include "core/error.h"
@@ -120,35 +121,13 @@ std::vector<TapRecord> recorded_taps(const ArchSpec& spec, const RecordRequest& 
   return taps;
 }
 
-// Maps that are reduced over layers stay in memory until the last one, for every run.
-std::int64_t sum_bytes(const CaptureRequest& request, int n_heads) {
-  std::int64_t bytes = 0;
-  for (const RunInput& run : request.runs) {
-    const std::int64_t rows = request.record.rows.empty()
-                                  ? run.seq_len()
-                                  : static_cast<std::int64_t>(request.record.rows.size());
-    bytes += std::int64_t{4} * n_heads * rows * run.seq_len();
-  }
-  return bytes;
-}
-
 void check_sums(const PatternRecord& pattern, const CaptureRequest& request) {
-  const std::int64_t bytes = sum_bytes(request, static_cast<int>(pattern.heads.size()));
+  const std::int64_t bytes = reduced_map_bytes(request, static_cast<int>(pattern.heads.size()));
   if (bytes <= request.activation_budget) return;
   throw Error(ErrorKind::invalid_argument,
               fmt::format("maps reduced over layers take {} MiB of memory, --activation-budget "
                           "allows {} MiB: fewer --heads, --rows or prompts, or a larger budget",
                           (bytes >> 20) + 1, request.activation_budget >> 20));
-}
-
-}  // namespace
-
-namespace {
-
-std::int64_t longest_of(const CaptureRequest& request) {
-  std::int64_t longest = 0;
-  for (const RunInput& run : request.runs) longest = std::max<std::int64_t>(longest, run.seq_len());
-  return longest;
 }
 
 }  // namespace
@@ -226,37 +205,6 @@ CaptureLayout plan_capture(const ModelFiles& model, const CaptureRequest& reques
   layout.provenance.threads = resolved_threads(request);
   layout.provenance.command = request.command;
   return layout;
-}
-
-std::int64_t predicted_memory(const ModelFiles& model, const CaptureRequest& request) {
-  const ArchSpec& spec = model.spec();
-  const std::int64_t item = request.dtype == RunDtype::float32 ? 4 : 2;
-  const std::int64_t d = spec.d_model;
-  // With experts: those that the longest prompt can reach, one block's worth.
-  const std::int64_t reached =
-      std::min<std::int64_t>(spec.moe.n_experts, spec.moe.n_used * longest_of(request));
-  const std::int64_t mlp =
-      std::max<std::int64_t>(spec.widest_mlp(), reached * spec.moe.d_expert + spec.moe.d_shared);
-  const std::int64_t layer = (d * (2 * spec.q_width() + 2 * spec.kv_width()) + 3 * d * mlp) * item;
-  std::int64_t longest = 0, states = 0;
-  for (const RunInput& run : request.runs) {
-    longest = std::max<std::int64_t>(longest, run.seq_len());
-    states += std::int64_t{4} * run.seq_len() * d;
-  }
-  states = std::max(std::min(states, request.activation_budget), 4 * longest * d);
-  // Widest moment of a block: qkv, gate and up, their product, a few streams.
-  const std::int64_t block =
-      longest * item * (spec.q_width() * 2 + 2 * spec.kv_width() + 3 * spec.widest_mlp() + 8 * d);
-  const std::int64_t queue = std::int64_t{96} << 20;
-  const std::int64_t base = std::int64_t{180} << 20;  // LibTorch, HDF5, the tokenizer
-  const std::int64_t head = std::int64_t{8192} * (2 * d + 256) * 4;
-  const bool sums = request.record.maps && request.record.reduce != Reduce::none &&
-                    request.record.reduce_over == ReduceOver::layers;
-  const int n_heads =
-      request.record.heads.empty() ? spec.n_heads : static_cast<int>(request.record.heads.size());
-  return base + (sums ? sum_bytes(request, n_heads) : 0) + 2 * layer + states +
-         std::max(block, head) +
-         (request.record.maps ? queue + (std::int64_t{64} << 20) : queue / 2);
 }
 
 }  // namespace sinkscope

@@ -21,7 +21,7 @@ double seconds_since(Clock::time_point begin) {
   return std::chrono::duration<double>(Clock::now() - begin).count();
 }
 
-constexpr std::int64_t kQueueBytes = std::int64_t{64} << 20;
+constexpr std::int64_t kQueueBytes = std::int64_t{32} << 20;
 
 double mean_of(const std::vector<float>& values) {
   double sum = 0;

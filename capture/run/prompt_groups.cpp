@@ -7,24 +7,6 @@
 
 namespace sinkscope {
 
-std::vector<std::pair<int, int>> prompt_groups(const CaptureRequest& request, int d_model,
-                                               int begin) {
-  std::vector<std::pair<int, int>> groups;
-  const auto n = static_cast<int>(request.runs.size());
-  while (begin < n) {
-    std::int64_t bytes = 0;
-    int end = begin;
-    while (end < n) {
-      bytes += state_bytes(request.runs[static_cast<std::size_t>(end)].seq_len(), d_model);
-      if (end > begin && bytes > request.activation_budget) break;
-      ++end;
-    }
-    groups.emplace_back(begin, end);
-    begin = end;
-  }
-  return groups;
-}
-
 std::vector<std::pair<int, int>> resumed_groups(const CaptureRequest& request, int d_model,
                                                 const RecordingState& state) {
   const auto n = static_cast<int>(request.runs.size());

@@ -8,13 +8,9 @@
 #include <vector>
 
 #include "capture/engine.h"
+#include "capture/prediction.h"
 
 namespace sinkscope {
-
-// Consecutive prompts [first, last) from `begin` on whose states fit the budget together; at least
-// one.
-std::vector<std::pair<int, int>> prompt_groups(const CaptureRequest& request, int d_model,
-                                               int begin = 0);
 
 // The groups of a recording that goes on: what is done, the runs whose states are kept, the others.
 // Throws Error{corrupt} for runs that the request has not.

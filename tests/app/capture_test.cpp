@@ -33,8 +33,9 @@ TEST(CaptureVerb, DryRunPrintsTheSizeTableAndMakesNothing) {
   const CliRun run = cli({"capture", kPlanted, "--text", "abc", "--record", "all,logits",
                           "--dry-run", "-o", folder + "/x.h5"});
   ASSERT_EQ(run.code, 0) << run.err;
-  for (const char* group : {"attention/pattern", "residual/stream", "logits/full", "stats",
-                            "taps/attn.hook_q", "memory while recording"})
+  for (const char* group :
+       {"attention/pattern", "residual/stream", "logits/full", "stats", "taps/attn.hook_q",
+        "structure", "memory while recording", "time: about"})
     EXPECT_THAT(run.out, HasSubstr(group));
   EXPECT_TRUE(fs::is_empty(folder));
 }
@@ -49,6 +50,8 @@ TEST(CaptureVerb, DryRunAsJsonHoldsWhatTheHelpPromises) {
   for (const auto& group : json["groups"]) sum += group["bytes"].get<std::int64_t>();
   EXPECT_EQ(json["total_bytes"], sum);
   EXPECT_GT(json["predicted_memory_bytes"].get<std::int64_t>(), 0);
+  EXPECT_GT(json["predicted_read_bytes"].get<std::int64_t>(), 0);
+  EXPECT_GT(json["predicted_seconds"].get<double>(), 0);
   const std::string help = cli({"capture", "--help"}).out;
   for (const auto& [key, value] : json.items()) EXPECT_THAT(help, HasSubstr(key)) << key;
 }

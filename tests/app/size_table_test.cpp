@@ -31,9 +31,9 @@ CaptureLayout layout_of(const std::vector<int>& lengths) {
   return layout;
 }
 
-std::map<std::string, std::int64_t> groups(const CaptureLayout& layout) {
+std::map<std::string, std::int64_t> groups(const CaptureLayout& layout, const ArchSpec& arch = {}) {
   std::map<std::string, std::int64_t> bytes;
-  for (const SizeRow& row : size_table(layout)) bytes[row.group] = row.bytes;
+  for (const SizeRow& row : size_table(layout, arch)) bytes[row.group] = row.bytes;
   return bytes;
 }
 
@@ -61,6 +61,40 @@ TEST(SizeTable, MapChunksAboveTheDiagonalAreNotCounted) {
   layout.pattern.heads = {0, 5};
   // 1000 tokens: chunks of 250, four by four, ten of them touch the triangle.
   EXPECT_EQ(groups(layout).at("attention/pattern"), 3 * 2 * 10 * 250 * 250 * 4);
+}
+
+// 1000 tokens: chunks of 250. A window of 100 reaches back into the chunk before, one of 252 into
+// that at most: rows 250 … 499 see keys from 0 on, rows 500 … 749 from 249 on.
+TEST(SizeTable, MapChunksBeforeAWindowAreNotCounted) {
+  CaptureLayout layout = layout_of({1000});
+  layout.pattern.layers = {0, 1, 2, 3};
+  layout.pattern.heads = {0, 5};
+  ArchSpec arch;
+  arch.window = {0, 100, 252, 1, 7};
+  EXPECT_EQ(groups(layout, arch).at("attention/pattern"),
+            (10 + (1 + 2 + 2 + 2) + (1 + 2 + 3 + 3) + 4) * 2 * 250 * 250 * 4);
+  // One map of them all, as wide as the widest.
+  layout.pattern.layers = {1, 2};
+  layout.pattern.reduce = Reduce::mean;
+  layout.pattern.over = ReduceOver::layers;
+  EXPECT_EQ(groups(layout, arch).at("attention/pattern"), 9 * 2 * 250 * 250 * 4);
+}
+
+TEST(SizeTable, MapsOfAnEncoderAreWhole) {
+  CaptureLayout layout = layout_of({1000});
+  layout.pattern.layers = {0, 1, 2};
+  layout.pattern.heads = {0, 5};
+  ArchSpec arch;
+  arch.bidirectional = true;
+  arch.window.assign(5, 0);
+  EXPECT_EQ(groups(layout, arch).at("attention/pattern"), 3 * 2 * 1000 * 1000 * 4);
+}
+
+// 257 tokens are two chunks of 129, stored whole.
+TEST(SizeTable, ChunksAreStoredWhole) {
+  CaptureLayout layout = layout_of({257});
+  layout.taps = {{"attn.hook_q", {0, 3}, {6, kSeqLen, 8}}};
+  EXPECT_EQ(groups(layout).at("taps/attn.hook_q"), 2 * 6 * 258 * 8 * 4 + 2 * 4);
 }
 
 TEST(SizeTable, SelectedRowsAreCountedWhole) {

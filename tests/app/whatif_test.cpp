@@ -36,6 +36,26 @@ TEST(WhatIfVerb, RefusesEditsItDoesNotUnderstand) {
   EXPECT_FALSE(std::filesystem::exists(folder + "/x.h5"));
 }
 
+// Both runs of a prompt are in the plan, and nothing is made.
+TEST(WhatIfVerb, DryRunPlansBothSides) {
+  const std::string tokens = "0,5,9,3,7";
+  const auto plan = [&](const std::vector<std::string>& args) {
+    const CliRun run = cli(args);
+    EXPECT_EQ(run.code, 0) << run.err;
+    return nlohmann::json::parse(run.out, nullptr, false);
+  };
+  const auto both = plan({"whatif", kPlanted, "--tokens", tokens, "--record", "stats", "--edit",
+                          R"({"edit":"residual.clip","limit":50})", "--dry-run", "--json"});
+  const auto one =
+      plan({"capture", kPlanted, "--tokens", tokens, "--record", "stats", "--dry-run", "--json"});
+  ASSERT_TRUE(both.is_object() && one.is_object());
+  EXPECT_EQ(both["schema"], "sinkscope.plan/1");
+  EXPECT_EQ(both["runs"], 2);
+  EXPECT_EQ(both["tokens"], 10);
+  EXPECT_GT(both["total_bytes"], one["total_bytes"]);
+  EXPECT_LT(both["total_bytes"], 2 * one["total_bytes"].get<double>());  // the model is there once
+}
+
 // The command of a capture is a stranger's text.
 TEST(WhatIfCommand, QuotesEveryWordAndRefusesWhatIsNoValue) {
   RunInput input;

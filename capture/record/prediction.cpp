@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "capture/prediction.h"
+
+#include <algorithm>
+
+#include "capture/record/block_size.h"
+#include "capture/record/site.h"
+#include "capture/record/tile_geometry.h"
+
+namespace sinkscope {
+namespace {
+
+constexpr std::int64_t kMiB = std::int64_t{1} << 20;
+
+struct Tokens {
+  std::int64_t longest = 0, all = 0;     // of one run, of all runs
+  std::int64_t group = 0, n_groups = 0;  // of the largest group together
+};
+
+Tokens tokens_of(const CaptureRequest& request, int d_model) {
+  Tokens tokens;
+  for (const auto& [first, last] : prompt_groups(request, d_model)) {
+    std::int64_t sum = 0;
+    for (int r = first; r < last; ++r) {
+      const auto& run = request.runs[static_cast<std::size_t>(r)];
+      // A twin whose baseline has to be run again is two.
+      sum += run.seq_len() * (run.baseline_file.empty() ? 1 : 2);
+      tokens.longest = std::max<std::int64_t>(tokens.longest, run.seq_len());
+    }
+    for (const RunInput& prompt : request.calibration) sum += prompt.seq_len();
+    tokens.all += sum;
+    tokens.group = std::max(tokens.group, sum);
+    ++tokens.n_groups;
+  }
+  return tokens;
+}
+
+std::int64_t item_bytes(const CaptureRequest& request) {
+  return request.dtype == RunDtype::float32 ? 4 : 2;
+}
+
+std::int64_t head_slice(const ArchSpec& spec) {
+  return spec.has_head ? std::int64_t{std::min(3072, spec.vocab_size)} * spec.d_model : 0;
+}
+
+// Weights in memory: blocks that are kept between groups, else the one at work and the one that is
+// read ahead (or slices of the head), with the experts that its tokens reach.
+std::int64_t weight_bytes(const ModelFiles& model, const CaptureRequest& request,
+                          const Tokens& tokens) {
+  const ArchSpec& spec = model.spec();
+  const std::int64_t item = item_bytes(request), slice = head_slice(spec);
+  std::int64_t all = 0, two = 0, before = 0, reached = 0, largest_role = 0;
+  for (const BlockSize& block : block_sizes(model)) {
+    const auto experts = static_cast<std::int64_t>(reached_experts(spec.moe, tokens.group) *
+                                                   static_cast<double>(block.expert_values));
+    all += block.values + experts;
+    two = std::max(two, before + block.values);
+    before = block.values;
+    reached = std::max(reached, experts);
+    largest_role = std::max({largest_role, block.largest_role, block.expert_values});
+  }
+  const std::int64_t streamed = (std::max(two + reached, before + reached + slice) + slice) * item;
+  // Read as float32 and rounded afterwards.
+  const std::int64_t wide = item < 4 ? 4 * largest_role : 0;
+  if (tokens.n_groups < 2) return streamed + wide;
+  const std::int64_t kept = std::min(request.weight_budget, all * item);
+  return kept + (kept < all * item ? streamed : 2 * slice * item) + wide;
+}
+
+// The widest moment of a block of the longest run: projections, gate and up with their product, a
+// few streams.
+std::int64_t block_bytes(const ArchSpec& spec, std::int64_t longest) {
+  std::int64_t mixer = 2 * spec.q_width() + 2 * spec.kv_width();
+  if (spec.delta.n_value_heads > 0)
+    mixer = std::max<std::int64_t>(mixer, std::int64_t{4} * spec.delta.n_channels());
+  const std::int64_t mlp = std::max<std::int64_t>(spec.widest_mlp(), spec.moe.d_shared);
+  return 4 * longest * (mixer + 3 * mlp + 8 * spec.d_model);
+}
+
+// Scores of a tile of attention; where maps are recorded there are three of them, one of which is
+// being written.
+std::int64_t attention_bytes(const ArchSpec& spec, const CaptureRequest& request,
+                             std::int64_t longest) {
+  const TileGeometry tile =
+      tile_geometry(static_cast<int>(longest), spec.n_heads, value_heads(spec));
+  const std::int64_t scores = std::int64_t{4} * tile.heads * tile.rows * longest;
+  std::int64_t bytes = 0;
+  if (request.record.maps) bytes += 2 * scores;
+  // Masks, sorted scores with their places, weights in double: measured.
+  if (request.kernel == "reference") bytes += 22 * scores;
+  if (request.record.maps && request.record.reduce != Reduce::none &&
+      request.record.reduce_over == ReduceOver::layers) {
+    const std::size_t n_chosen = request.record.heads.size();
+    bytes += reduced_map_bytes(request, n_chosen > 0 ? static_cast<int>(n_chosen) : spec.n_heads);
+  }
+  return bytes;
+}
+
+// What the program takes before anything is recorded: LibTorch, HDF5, and the tokenizer where there
+// is one.
+std::int64_t start_bytes(const ArchSpec& spec, const CaptureRequest& request) {
+  const bool has_tokenizer =
+      std::any_of(request.runs.begin(), request.runs.end(), [](const RunInput& run) {
+        return std::any_of(run.token_text.begin(), run.token_text.end(),
+                           [](const std::string& label) { return !label.empty(); });
+      });
+  return 147 * kMiB + (has_tokenizer ? std::int64_t{640} * spec.vocab_size : 0);
+}
+
+}  // namespace
+
+std::int64_t largest_group(const CaptureRequest& request, int d_model) {
+  return tokens_of(request, d_model).group;
+}
+
+std::vector<std::pair<int, int>> prompt_groups(const CaptureRequest& request, int d_model,
+                                               int begin) {
+  std::vector<std::pair<int, int>> groups;
+  const auto n = static_cast<int>(request.runs.size());
+  while (begin < n) {
+    std::int64_t bytes = 0;
+    int end = begin;
+    while (end < n) {
+      bytes += state_bytes(request.runs[static_cast<std::size_t>(end)].seq_len(), d_model);
+      if (end > begin && bytes > request.activation_budget) break;
+      ++end;
+    }
+    groups.emplace_back(begin, end);
+    begin = end;
+  }
+  return groups;
+}
+
+std::int64_t reduced_map_bytes(const CaptureRequest& request, int n_heads) {
+  std::int64_t bytes = 0;
+  for (const RunInput& run : request.runs) {
+    const std::int64_t rows = request.record.rows.empty()
+                                  ? run.seq_len()
+                                  : static_cast<std::int64_t>(request.record.rows.size());
+    bytes += std::int64_t{4} * n_heads * rows * run.seq_len();
+  }
+  return bytes;
+}
+
+std::int64_t predicted_memory(const ModelFiles& model, const CaptureRequest& request) {
+  const ArchSpec& spec = model.spec();
+  const Tokens tokens = tokens_of(request, spec.d_model);
+  const std::int64_t states = 2 * item_bytes(request) * tokens.group * spec.d_model;
+  return start_bytes(spec, request) + weight_bytes(model, request, tokens) + states +
+         block_bytes(spec, tokens.longest) + attention_bytes(spec, request, tokens.longest);
+}
+
+}  // namespace sinkscope

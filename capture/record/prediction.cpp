@@ -49,10 +49,14 @@ std::int64_t weight_bytes(const ModelFiles& model, const CaptureRequest& request
                           const Tokens& tokens) {
   const ArchSpec& spec = model.spec();
   const std::int64_t item = item_bytes(request), slice = head_slice(spec);
-  std::int64_t all = 0, two = 0, before = 0, reached = 0, largest_role = 0;
+  std::int64_t all = 0, kept = 0, two = 0, before = 0, reached = 0, largest_role = 0;
   for (const BlockSize& block : block_sizes(model)) {
     const auto experts = static_cast<std::int64_t>(reached_experts(spec.moe, tokens.group) *
                                                    static_cast<double>(block.expert_values));
+    // Whole blocks are kept, then as many experts as there is room for.
+    const std::int64_t room = request.weight_budget - kept;
+    if (item * block.values <= room)
+      kept += item * block.values + std::min(item * experts, room - item * block.values);
     all += block.values + experts;
     two = std::max(two, before + block.values);
     before = block.values;
@@ -63,7 +67,6 @@ std::int64_t weight_bytes(const ModelFiles& model, const CaptureRequest& request
   // Read as float32 and rounded afterwards.
   const std::int64_t wide = item < 4 ? 4 * largest_role : 0;
   if (tokens.n_groups < 2) return streamed + wide;
-  const std::int64_t kept = std::min(request.weight_budget, all * item);
   return kept + (kept < all * item ? streamed : 2 * slice * item) + wide;
 }
 
@@ -77,8 +80,8 @@ std::int64_t block_bytes(const ArchSpec& spec, std::int64_t longest) {
   return 4 * longest * (mixer + 3 * mlp + 8 * spec.d_model);
 }
 
-// Scores of a tile of attention; where maps are recorded there are three of them, one of which is
-// being written.
+// Scores of a tile of attention; where maps are recorded there are two of them: one is filled while
+// the other is written.
 std::int64_t attention_bytes(const ArchSpec& spec, const CaptureRequest& request,
                              std::int64_t longest) {
   const TileGeometry tile =

@@ -117,7 +117,7 @@ MachineRates measured_rates(const ModelFiles& model, int threads) {
 
 double predicted_seconds(const PredictedWork& work, const MachineRates& rates) {
   // LibTorch, the file's structure, norms and statistics of other sites beside the products.
-  constexpr double kStart = 0.5, kEfficiency = 0.6;
+  constexpr double kStart = 0.5, kEfficiency = 0.75;
   return kStart + std::max(static_cast<double>(work.read_bytes) / rates.read_bytes,
                            work.operations / (kEfficiency * rates.operations));
 }

@@ -133,6 +133,8 @@ struct Part {
 }  // namespace
 
 void require_new_folder(const std::string& output) {
+  if (output.empty())
+    throw Error(ErrorKind::invalid_argument, "-o: expected a folder's name, found an empty one");
   std::error_code ignored;
   for (const std::string& path : {output, output + ".part"})
     if (fs::exists(path, ignored))

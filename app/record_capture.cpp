@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/capture_reader.h"
+#include "core/recording_state.h"
 
 namespace sinkscope {
 namespace {
@@ -76,14 +77,20 @@ std::string kept_layers(const std::string& path) {
 
 Error with_kept_layers(const Error& error, const std::string& path) {
   if (error.kind() == ErrorKind::invalid_argument) return error;
+  std::error_code ignored;
+  const std::filesystem::path folder = std::filesystem::path(path).parent_path();
+  if (!folder.empty() && !std::filesystem::exists(folder, ignored))
+    return {error.kind(), fmt::format("{}: its folder {} is gone, and the recording with it ({})",
+                                      path, folder.native(), error.what())};
   std::string kept;
   try {
     kept = kept_layers(path);
   } catch (const Error&) {  // the failure that brought us here is the one to tell
   }
-  return kept.empty() ? error
-                      : Error(error.kind(),
-                              fmt::format("{}; {}, --resume goes on with it", error.what(), kept));
+  if (kept.empty()) return error;
+  const bool can_go_on = !load_states(path + ".part").empty();
+  return {error.kind(), fmt::format("{}; {}{}", error.what(), kept,
+                                    can_go_on ? ", --resume goes on with it" : "")};
 }
 
 }  // namespace sinkscope

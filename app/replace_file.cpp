@@ -6,12 +6,15 @@
 #include <filesystem>
 
 #include "core/error.h"
+#include "core/output_path.h"
 
 namespace sinkscope {
 
 void replace_file(const std::string& from, const std::string& to) {
   namespace fs = std::filesystem;
-  const std::string copy = to + ".copy.tmp";
+  const std::string suffix = ".copy.tmp", copy = to + suffix;
+  require_output_path(to, suffix);
+  require_folder_of(to);
   std::error_code failure, ignored;
   fs::copy_file(from, copy, fs::copy_options::overwrite_existing, failure);
   if (!failure) fs::rename(copy, to, failure);

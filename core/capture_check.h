@@ -8,7 +8,8 @@
 
 namespace sinkscope {
 
-// Paths of all datasets below a run's group, numbers and texts, in the order of the file.
+// Paths of all datasets below a run's group, numbers and texts, in the order of the file. Throws
+// Error{corrupt} where groups lie inside themselves, or there is no end of them.
 std::vector<std::string> dataset_paths(const CaptureReader& reader, const std::string& run);
 
 // Reads of every array of a run the first and the last line (all inner indices, at most 64 Ki

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <map>
 #include <tuple>
 #include <utility>
@@ -11,6 +12,7 @@
 #include "core/capture_contents.h"
 #include "core/capture_schema.h"
 #include "core/error.h"
+#include "core/h5/chunks.h"
 #include "core/h5/dataset.h"
 #include "core/h5/object.h"
 
@@ -240,6 +242,13 @@ std::vector<RunTable> find_structure(const h5::File& file, const CaptureLayout& 
         throw Error(ErrorKind::corrupt,
                     fmt::format("{}: expected shape [{}] of this request's type, found [{}]", where,
                                 fmt::join(spec.dims, ", "), fmt::join(dataset.dims(), ", ")));
+      // The writer puts whole chunks: of another shape they would land elsewhere.
+      const bool is_empty = std::count(spec.dims.begin(), spec.dims.end(), 0) > 0;
+      if (const h5::Dims chunk = h5::chunk_of(dataset);
+          chunk != (is_empty ? h5::Dims() : spec.chunk))
+        throw Error(ErrorKind::corrupt,
+                    fmt::format("{}: expected chunks [{}], found [{}]", where,
+                                fmt::join(spec.chunk, ", "), fmt::join(chunk, ", ")));
       table.offsets.push_back(dataset.offset());
     }
   }

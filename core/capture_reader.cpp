@@ -17,6 +17,7 @@
 #include "core/h5/dataset.h"
 #include "core/h5/file.h"
 #include "core/h5/object.h"
+#include "core/run_done.h"
 
 namespace sinkscope {
 namespace {
@@ -67,9 +68,15 @@ class FileReader final : public CaptureReader {
   bool complete() const override { return is_complete_; }
   int layers_done() const override { return whole_layers(runs_.front()); }
   int whole_layers(const std::string& run) const override {
-    const int number = run_number(run).value_or(0);
-    if (is_complete_ || number < runs_done_) return model(run).n_layers;
-    return number < runs_begun_ ? layers_done_ : 0;
+    const int n_layers = model(run).n_layers;
+    if (layers_done_ > n_layers)
+      corrupt(fmt::format("{}: attribute layers_done: expected at most {}, found {}", file_.path(),
+                          n_layers, layers_done_));
+    if (is_done(run)) return n_layers;
+    return run_number(run).value_or(0) < runs_begun_ ? layers_done_ : 0;
+  }
+  bool is_done(const std::string& run) const {
+    return is_complete_ || run_number(run).value_or(0) < runs_done_;
   }
 
   bool has(const std::string& run, const std::string& path) const override {
@@ -95,11 +102,11 @@ class FileReader final : public CaptureReader {
   }
 
   std::vector<double> read_f64(const std::string& run, const std::string& path) const override {
-    return read_all<double>(run, path, ElementType::f64);
+    return checked(run, path, read_all<double>(run, path, ElementType::f64));
   }
   std::vector<double> read_f64(const std::string& run, const std::string& path, const Dims& start,
                                const Dims& count) const override {
-    return read_box<double>(dataset(run, path), ElementType::f64, start, count);
+    return checked(run, path, read_box<double>(dataset(run, path), ElementType::f64, start, count));
   }
   std::vector<float> read_f32(const std::string& run, const std::string& path) const override {
     return read_all<float>(run, path, ElementType::f32);
@@ -113,11 +120,16 @@ class FileReader final : public CaptureReader {
     if (data.type() != ElementType::i32) {
       corrupt(where(run, path) + ": expected 32-bit integers, found another type");
     }
-    return read_box<int>(data, ElementType::i32, Dims(data.dims().size(), 0), data.dims());
+    std::vector<int> values =
+        read_box<int>(data, ElementType::i32, Dims(data.dims().size(), 0), data.dims());
+    check_list(path, values, shapes(run).sizes(), where(run, path));
+    return values;
   }
   std::vector<std::string> read_texts(const std::string& run,
                                       const std::string& path) const override {
-    return dataset(run, path).read_texts();
+    std::vector<std::string> texts = dataset(run, path).read_texts();
+    if (path == "residual/sites") check_names(texts, where(run, path));
+    return texts;
   }
   std::string read_text(const std::string& run, const std::string& path) const override {
     const h5::Dataset data = dataset(run, path);
@@ -147,6 +159,12 @@ class FileReader final : public CaptureReader {
   std::string where(const std::string& run, const std::string& path) const {
     return path.empty() ? fmt::format("{}: {}", file_.path(), run)
                         : fmt::format("{}: {}/{}", file_.path(), run, path);
+  }
+
+  std::vector<double> checked(const std::string& run, const std::string& path,
+                              std::vector<double> values) const {
+    check_counts(path, values, where(run, path));
+    return values;
   }
 
   template <class T>
@@ -234,6 +252,12 @@ void FileReader::find_runs() {
   });
   std::sort(runs_.begin(), runs_.end(),
             [](const auto& a, const auto& b) { return run_number(a) < run_number(b); });
+  const auto n_runs = static_cast<int>(runs_.size() + edits_.size());
+  if (runs_begun_ > n_runs || runs_done_ > runs_begun_)
+    corrupt(
+        fmt::format("{}: attributes runs_done and runs_begun: expected at most the {} runs "
+                    "there are, in this order, found {} and {}",
+                    file_.path(), n_runs, runs_done_, runs_begun_));
   if (runs_.empty()) runs_ = edits_;  // their baselines are in another file
   if (runs_.empty()) corrupt(file_.path() + ": no run (run0, run1, …) in it");
   default_run_ = h5::text_attribute(file_.root(), "default", file_.path()).value_or(runs_.front());
@@ -293,8 +317,9 @@ h5::Dataset FileReader::dataset(const std::string& run, const std::string& path)
   h5::Dataset data = h5::Dataset::open_for_reading(std::move(object), where(run, path));
   if (const DatasetRule* rule = find_rule(path)) {
     if ((rule->type == ElementType::text) != (data.type() == ElementType::text)) {
-      corrupt(fmt::format("{}: expected {}, found the other", where(run, path),
-                          rule->type == ElementType::text ? "text" : "numbers"));
+      const bool is_text = rule->type == ElementType::text;
+      corrupt(fmt::format("{}: expected {}, found {}", where(run, path),
+                          is_text ? "text" : "numbers", is_text ? "numbers" : "text"));
     }
     shapes(run).check(path, data.dims(), where(run, path));
   }
@@ -323,12 +348,18 @@ ModelFacts FileReader::model(const std::string& run) const {
     return required(h5::text_attribute(group, name, place), name, place);
   };
   const auto number = [&](const char* name) { return whole_number(group, name, place); };
+  const auto layers = [&] {
+    const int n = number("n_layers");
+    if (n < 1 || n > kMostLayers)
+      corrupt(fmt::format("{}: n_layers: expected 1 to {}, found {}", place, kMostLayers, n));
+    return n;
+  };
   ModelFacts facts;
   facts.name = text("name");
   facts.source = text("source");
   facts.fingerprint = text("fingerprint");
   facts.architecture = text("architecture");
-  facts.n_layers = number("n_layers");
+  facts.n_layers = layers();
   facts.n_heads = number("n_heads");
   facts.n_kv_heads = number("n_kv_heads");
   facts.head_dim = number("head_dim");
@@ -371,6 +402,12 @@ RunInput FileReader::input(const std::string& run) const {
 }
 
 }  // namespace
+
+// A capture in memory is as far as it says as a whole.
+bool is_run_done(const CaptureReader& reader, const std::string& run) {
+  const auto* file = dynamic_cast<const FileReader*>(&reader);
+  return file != nullptr ? file->is_done(run) : reader.complete();
+}
 
 std::unique_ptr<CaptureReader> CaptureReader::open(const std::string& path) {
   return std::make_unique<FileReader>(path);

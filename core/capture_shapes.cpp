@@ -20,6 +20,7 @@ std::string owner_of(const std::string& path) {
 
 RunShapes::RunShapes(const ModelFacts& model, DimsOf dims_of, const std::string& where)
     : dims_of_(std::move(dims_of)),
+      sizes_{model.n_layers, model.n_heads, model.vocab_size, 0},
       symbols_{{"H", model.n_heads},
                {"H_v", model.n_kv_heads},
                {"D", model.d_model},
@@ -29,9 +30,25 @@ RunShapes::RunShapes(const ModelFacts& model, DimsOf dims_of, const std::string&
   if (!seq_len) {
     throw Error(ErrorKind::corrupt, where + "/input/token_ids: expected a list of token ids");
   }
+  sizes_.seq_len = static_cast<int>(std::min<std::int64_t>(*seq_len, 1 << 30));
   symbols_["T"] = *seq_len;
   symbols_["T-1"] = std::max<std::int64_t>(*seq_len - 1, 0);
   symbols_["W"] = symbols_["B"] = std::min<std::int64_t>(*seq_len, 64);
+  check_layers(where);
+}
+
+// Arrays that every block has a part of: 2L+1 sites, or L+1 where blocks are parallel.
+void RunShapes::check_layers(const std::string& where) const {
+  const std::int64_t n = sizes_.n_layers;
+  const auto refuse = [&](const char* path, std::int64_t found) {
+    throw Error(ErrorKind::corrupt,
+                fmt::format("{}: its model has {} layers, which does not fit the {} rows of {}",
+                            where, n, found, path));
+  };
+  const Dims sites = dims_of_("residual/sites"), means = dims_of_("residual/abs_mean");
+  if (!sites.empty() && sites[0] != 2 * n + 1 && sites[0] != n + 1)
+    refuse("residual/sites", sites[0]);
+  if (!means.empty() && means[0] != n + 1) refuse("residual/abs_mean", means[0]);
 }
 
 std::optional<std::int64_t> RunShapes::axis(const std::string& path, std::size_t rank,

@@ -16,6 +16,7 @@
 #include "core/h5/dataset.h"
 #include "core/h5/object.h"
 #include "core/h5/raw_values.h"
+#include "core/output_path.h"
 #include "core/recording_request.h"
 
 namespace sinkscope {
@@ -216,6 +217,7 @@ class FileWriter final : public CaptureWriter {
       // Nothing may be written before it is clear that this is the file.
       const h5::File look = h5::File::open_for_reading(part_);
       tables_ = find_structure(look, layout_);
+      require_same_tokens(look);
       const auto count = [&](const char* name) {
         return static_cast<int>(h5::number_attribute(look.root(), name, part_).value_or(0));
       };
@@ -230,6 +232,25 @@ class FileWriter final : public CaptureWriter {
     file_ = h5::File::open_for_writing(part_);
     descriptor_ = file_.descriptor();
     is_resumed_ = true;
+  }
+
+  // The state says which tokens the recording began with; the file may have changed since.
+  void require_same_tokens(const h5::File& look) const {
+    for (int run = 0; run < static_cast<int>(layout_.runs.size()); ++run) {
+      const std::string path = run_group_name(layout_.runs, run) + "/input/token_ids";
+      const std::string where = fmt::format("{}: {}", part_, path);
+      const auto data =
+          h5::Dataset::open_for_reading(h5::open_object(look.root(), path, where), where);
+      const std::vector<int>& expected = layout_.runs[static_cast<std::size_t>(run)].token_ids;
+      std::vector<int> found(expected.size());  // of this shape: find_structure() has looked
+      data.read({0}, data.dims(), ElementType::i32, found.data());
+      const auto [e, f] = std::mismatch(expected.begin(), expected.end(), found.begin());
+      if (e != expected.end())
+        throw Error(ErrorKind::corrupt,
+                    fmt::format("{}: expected the tokens that the recording began with, found {} "
+                                "in place of {} at position {}",
+                                where, *f, *e, e - expected.begin()));
+    }
   }
 
   // Of runs that have not begun there is nothing to load.
@@ -332,6 +353,8 @@ void FileWriter::write_pattern(int run, int layer_slot, int head_begin, int n_he
 std::unique_ptr<CaptureWriter> CaptureWriter::create(const std::string& path,
                                                      const CaptureLayout& layout, Existing existing,
                                                      const CompleteProvenance& complete) {
+  require_output_path(path, kCaptureSuffix);
+  require_folder_of(path);
   auto writer = std::make_unique<FileWriter>(path, layout, existing);
   writer->open(complete);
   return writer;

@@ -209,6 +209,7 @@ Json sink_report_json(const SinkReport& report) {
     runs.push_back({{"name", run.name},
                     {"title", run.input.name},
                     {"tokens", run.input.seq_len()},
+                    {"bos_positions", run.input.bos_positions},
                     {"sink_tokens", sink_tokens_json(run.attention, numbers)},
                     {"attention", attention_json(run.attention, numbers)},
                     {"residual", residual_json(run, numbers)}});

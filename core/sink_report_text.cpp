@@ -188,9 +188,11 @@ std::string kurtosis_section(const RunReport& run) {
 }
 
 std::string one_run(const SinkReport& report, const RunReport& run) {
-  std::string out = fmt::format("{}{} · {} tokens\n", run.name,
-                                run.input.name.empty() ? "" : ' ' + quoted(run.input.name, 40),
-                                run.input.seq_len());
+  const std::vector<int>& bos = run.input.bos_positions;
+  std::string out =
+      fmt::format("{}{} · {} tokens · {}\n", run.name,
+                  run.input.name.empty() ? "" : ' ' + quoted(run.input.name, 40),
+                  run.input.seq_len(), bos.empty() ? "no BOS" : "BOS at " + readable_list(bos, 8));
   out += attention_section(report, run);
   out += massive_section(report, run);
   out += residual_section(report, run.residual);
@@ -221,10 +223,14 @@ std::string many_runs(const SinkReport& report) {
   }
   if (const SpreadTable* score = find_spread(all, "attention.first_token_score.without_row0")) {
     out += "\n  first-token score without row 0, mean over the runs, layer by head\n";
-    const auto& layers = report.runs.front().attention.layers;
+    // Runs without attention have no part in the table.
+    const auto run = std::find_if(report.runs.begin(), report.runs.end(), [&](const RunReport& r) {
+      return std::ssize(r.attention.layers) == score->shape.rows;
+    });
     for (int a = 0; a < score->shape.rows; ++a) {
-      out += "  " +
-             pad_right(layer_label(layers[static_cast<std::size_t>(a)], report.model.n_layers), 22);
+      const int layer =
+          run == report.runs.end() ? a : run->attention.layers[static_cast<std::size_t>(a)];
+      out += "  " + pad_right(layer_label(layer, report.model.n_layers), 22);
       for (int h = 0; h < score->shape.cols; ++h) {
         out += fmt::format(" {:.2f}",
                            score->cells[static_cast<std::size_t>(a * score->shape.cols + h)].mean);

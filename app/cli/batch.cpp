@@ -17,6 +17,7 @@
 #include "capture/checkpoint/text_file.h"
 #include "core/capture_reader.h"
 #include "core/error.h"
+#include "core/recording_request.h"
 
 namespace sinkscope {
 namespace {
@@ -111,20 +112,6 @@ class ModelShelf {
   ModelKey key_;
 };
 
-// A recording that is there was made by the options that the entry has now.
-void require_same_options(const BatchEntry& entry) {
-  CaptureFlags flags = entry.flags;
-  const std::string asked = begin_request(flags).command;
-  const auto reader = CaptureReader::open(*flags.output);
-  const std::string made = reader->read_text(reader->default_run(), "provenance/command");
-  if (made != asked)
-    throw Error(
-        ErrorKind::invalid_argument,
-        fmt::format("{}: is there and was made by '{}', the manifest asks for '{}'; --force "
-                    "replaces it",
-                    *flags.output, made, asked));
-}
-
 // Those that a recording reads first. (--like may name what an earlier entry makes.)
 void require_files(const PromptFlags& prompt) {
   for (const auto& file : {prompt.text_file, prompt.tokens_file, prompt.prompts})
@@ -194,7 +181,7 @@ class Batch {
   // False: canceled.
   bool record(const BatchEntry& entry) {
     if (is_whole_already(entry.flags)) {
-      require_same_options(entry);
+      require_same_entry(entry);
       take_rows(entry);
       ++report_.n_whole_already;
       console_.detail(
@@ -210,6 +197,25 @@ class Batch {
     ++report_.n_recorded;
     console_.note(fmt::format("{} of {} recorded: {}", place_.number, place_.count, place_.name));
     return true;
+  }
+
+  // A recording that is there is the one that the entry asks for now. Of an entry whose model or
+  // text has gone since, only its options can be compared.
+  void require_same_entry(const BatchEntry& entry) {
+    CaptureFlags flags = entry.flags;
+    const auto reader = CaptureReader::open(*flags.output);
+    CaptureLayout layout;
+    try {
+      layout = plan(entry, flags).layout;
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::not_found) throw;
+      flags = entry.flags;
+      require_same_command(*reader, begin_request(flags).command);
+      console_.warn(fmt::format("{}: {} is whole; its tokens and model are taken as they are: {}",
+                                entry.where, *flags.output, error.what()));
+      return;
+    }
+    require_same_recording(*reader, layout);
   }
 
   // Notes and warnings say which entry they are about.

@@ -22,6 +22,8 @@
 #include "core/error.h"
 #include "core/non_finite.h"
 #include "core/number_text.h"
+#include "core/output_path.h"
+#include "core/recording_request.h"
 
 namespace sinkscope {
 namespace {
@@ -201,14 +203,12 @@ int run_capture(const std::vector<std::string>& args, Console& console) {
     throw Error(ErrorKind::invalid_argument, "capture: expected -o RUN.h5, the capture to make");
   if (!flags.dry_run) {
     require_free_name(capture);
-    if (is_whole_already(capture)) {
-      console.note(fmt::format("{} is whole: nothing to resume", *capture.output));
-      return kExitDone;
-    }
+    require_folder_of(*capture.output);
   }
+  const bool is_whole = !flags.dry_run && is_whole_already(capture);
   CaptureRequest request = begin_request(capture);
   // The engine takes as long to load as a model to open and a text to cut up.
-  const std::future<void> warming = flags.dry_run ? std::future<void>() : warm_engine();
+  const std::future<void> warming = flags.dry_run || is_whole ? std::future<void>() : warm_engine();
   const CaptureJob job =
       plan_job(capture, std::move(request),
                open_runnable(capture.model, capture.run.opening, console), console);
@@ -218,6 +218,11 @@ int run_capture(const std::vector<std::string>& args, Console& console) {
                : flags.csv ? PlanFormat::csv
                            : PlanFormat::text,
                console);
+    return kExitDone;
+  }
+  if (is_whole) {
+    require_same_recording(*CaptureReader::open(*capture.output), job.layout);
+    console.note(fmt::format("{} is whole: nothing to resume", *capture.output));
     return kExitDone;
   }
   return record(flags, job, console);

@@ -6,11 +6,14 @@
 
 #include <filesystem>
 
+#include "app/cli/capture_runs.h"
 #include "app/cli/format_text.h"
+#include "app/cli/parse_text.h"
 #include "app/cli/record_job.h"
 #include "app/record_capture.h"
 #include "core/capture_reader.h"
 #include "core/error.h"
+#include "core/output_path.h"
 #include "core/recording_state.h"
 
 namespace sinkscope {
@@ -37,10 +40,15 @@ void require_no_text_flags(const PromptFlags& prompt) {
           fmt::format("{}: expected a prompt beside it, found --like, which brings tokens", name));
 }
 
-std::vector<RunInput> runs_of(const std::string& path) {
-  const auto reader = CaptureReader::open(path);
+// All runs of RUN.h5, the one of RUN.h5::run1.
+std::vector<RunInput> runs_of(const std::string& like, Console& console) {
+  const RunPath place = parse_run_path(like);
+  const auto reader = CaptureReader::open(place.path);
   std::vector<RunInput> runs;
-  for (const std::string& run : reader->runs()) runs.push_back(as_it_is(reader->input(run)));
+  const std::optional<std::string> flag =
+      place.run.empty() ? std::optional<std::string>("all") : std::nullopt;
+  for (const std::string& run : pick_runs(*reader, place.run, flag, console))
+    runs.push_back(as_it_is(reader->input(run)));
   return runs;
 }
 
@@ -65,7 +73,7 @@ void require_room(const CaptureFlags& flags, const CaptureJob& job) {
 
 void add_request_flags(CommandLine& command, CaptureFlags& flags) {
   add_prompt_flags(command, flags.prompt);
-  command.value("--like", flags.like, "RUN.h5",
+  command.value("--like", flags.like, "RUN.h5[::RUN]",
                 "the tokens and options of that capture, where no flag says otherwise");
   add_record_flags(command, flags.record);
   add_run_flags(command, flags.run);
@@ -75,7 +83,7 @@ CaptureRequest begin_request(CaptureFlags& flags) {
   check_prompt_flags(flags.prompt);
   if (flags.like) {
     if (!has_prompt(flags.prompt)) require_no_text_flags(flags.prompt);
-    const auto reader = CaptureReader::open(*flags.like);
+    const auto reader = CaptureReader::open(parse_run_path(*flags.like).path);
     read_command(reader->read_text(reader->default_run(), "provenance/command"), flags.run,
                  flags.record, flags.prompt);
   }
@@ -88,7 +96,7 @@ CaptureJob plan_job(const CaptureFlags& flags, CaptureRequest request,
                     std::shared_ptr<const ModelFiles> model, Console& console) {
   CaptureJob job{std::move(model), std::move(request), {}, {}, {}};
   if (flags.like && !has_prompt(flags.prompt)) {
-    job.request.runs = runs_of(*flags.like);
+    job.request.runs = runs_of(*flags.like, console);
     check_prompts(job.request.runs, flags.prompt, job.model->spec(), console);
     relabel(job.request.runs, flags.prompt.pre_tokenizer, *job.model, *flags.like, console);
   } else {
@@ -105,6 +113,7 @@ CaptureJob plan_job(const CaptureFlags& flags, CaptureRequest request,
 void require_free_name(const CaptureFlags& flags) {
   if (flags.force && flags.resume)
     throw Error(ErrorKind::invalid_argument, "--resume goes on, --force starts anew: one of them");
+  require_output_path(*flags.output, kCaptureSuffix);
   std::error_code ignored;
   if (flags.force || flags.resume) return;
   if (fs::exists(*flags.output, ignored))

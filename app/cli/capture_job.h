@@ -54,7 +54,8 @@ CaptureJob plan_job(const CaptureFlags& flags, CaptureRequest request,
 // --resume says what to do with it; or when both do.
 void require_free_name(const CaptureFlags& flags);
 
-// A recording that is to be resumed and is whole; what is left of its states is taken away.
+// There is a whole capture at the name of a recording that is to be resumed; what is left of its
+// states is taken away. Whether it is the recording asked for, require_same_recording says.
 bool is_whole_already(const CaptureFlags& flags);
 
 // Records the job to the output. nullopt: canceled, whole layers are in its .part. Throws Error,

@@ -112,6 +112,11 @@ int run_dump(const std::vector<std::string>& args, Console& console) {
     throw Error(ErrorKind::invalid_argument,
                 "dump: expected the HOOK to write; sinkscope dump RUN.h5 --list names them");
   const RecordedArray array = find_array(*reader, run, hook);
+  if (array.n_missing > 0)
+    console.warn(
+        fmt::format("{}: incomplete, {} whole layers: the {} rows of {} behind them are "
+                    "left out",
+                    place.path, reader->whole_layers(run), array.n_missing, array.path));
   ArraySummary summary;
   if (output) {
     OutputFile file(*output, force, console.out);

@@ -7,6 +7,7 @@
 #include "app/cli/command_line.h"
 #include "app/cli/draw_figure.h"
 #include "app/cli/open_flags.h"
+#include "app/cli/output_file.h"
 #include "app/cli/run_cli.h"
 #include "app/cli/verbs.h"
 #include "core/error.h"
@@ -76,6 +77,7 @@ int run_figure(const std::vector<std::string>& args, Console& console) {
   if (!output)
     throw Error(ErrorKind::invalid_argument,
                 "figure: expected -o F.pdf (or .svg, .png, .csv), found no output");
+  if (*output != "-") require_new_file(*output, force);
   const std::string format = figure_format(*output, format_flag);
   draw_figure(request, *output, format, force, console, open_options(opening));
   return kExitDone;

@@ -13,6 +13,7 @@
 #include "app/cli/prompts.h"
 #include "capture/checkpoint/model_files.h"
 #include "capture/checkpoint/model_norms.h"
+#include "core/run_done.h"
 
 namespace sinkscope {
 namespace {
@@ -76,17 +77,18 @@ OpenedInputs open_figure_inputs(const FigureRequest& request, Console& console,
     if (looks_like_capture(place.path)) {
       opened.captures.push_back(CaptureReader::open(place.path));
       const CaptureReader& capture = *opened.captures.back();
-      if (!capture.complete())
-        console.warn(
-            fmt::format("{}: incomplete, {} whole layers", place.path, capture.layers_done()));
       FigureInput input;
       input.capture = &capture;
       input.run = pick_run(capture, place.run, run, console);
       input.model = capture.model(input.run);
+      if (!is_run_done(capture, input.run))
+        console.warn(fmt::format("{}: incomplete, {} whole layers", place.path,
+                                 capture.whole_layers(input.run)));
       opened.inputs.push_back(std::move(input));
     } else if (std::filesystem::is_regular_file(place.path) && looks_like_json(place.path)) {
       FigureInput input;
       input.model.name = stem_of(place.path);
+      input.model.source = place.path;
       input.evidence = read_whole(place.path, console);
       opened.inputs.push_back(std::move(input));
     } else {

@@ -8,20 +8,25 @@
 #include <filesystem>
 
 #include "core/error.h"
+#include "core/output_path.h"
 
 namespace sinkscope {
 
 namespace fs = std::filesystem;
 
+void require_new_file(const std::string& path, bool force) {
+  require_output_path(path);
+  std::error_code ignored;
+  if (!force && fs::exists(path, ignored))
+    throw Error(ErrorKind::invalid_argument,
+                fmt::format("{}: exists already; --force replaces it", path));
+}
+
 OutputFile::OutputFile(const std::string& path, bool force, std::ostream& standard_output)
     : path_(path), standard_output_(standard_output) {
   if (is_standard_output()) return;
-  std::error_code ignored;
-  if (fs::exists(path, ignored) && !force)
-    throw Error(ErrorKind::invalid_argument,
-                fmt::format("{}: exists already; --force replaces it", path));
-  if (fs::is_directory(path, ignored))
-    throw Error(ErrorKind::io, fmt::format("{}: expected a file, found a folder", path));
+  require_new_file(path, force);
+  require_folder_of(path);
   file_.open(path + ".part", std::ios::binary | std::ios::trunc);
   if (!file_)
     throw Error(ErrorKind::io, fmt::format("{}: cannot be made: {}", path, std::strerror(errno)));

@@ -7,11 +7,15 @@
 
 namespace sinkscope {
 
+// Throws Error{invalid_argument} when a file is there and may not be replaced, or what is there is
+// no file (also with `force`): to be asked before minutes of work, not after.
+void require_new_file(const std::string& path, bool force);
+
 // Where `-o F` leads: a new file, made as F.part and renamed by close(), or standard output for
 // "-". An existing file is refused without `force`. Dropped without close(): no file is left.
 class OutputFile {
  public:
-  // Throws Error{invalid_argument} for an existing file, Error{io} when it cannot be made.
+  // Throws what require_new_file throws, Error{io} when it cannot be made.
   OutputFile(const std::string& path, bool force, std::ostream& standard_output);
   ~OutputFile();
   OutputFile(const OutputFile&) = delete;

@@ -7,6 +7,8 @@
 #include <nlohmann/json.hpp>
 
 #include "app/cli/parse_text.h"
+#include "capture/checkpoint/printable.h"
+#include "capture/checkpoint/text_file.h"
 #include "core/error.h"
 
 namespace sinkscope {
@@ -22,6 +24,16 @@ std::vector<int> ids_of(const nlohmann::json& list, const std::string& where) {
     ids.push_back(item.get<int>());
   }
   return ids;
+}
+
+// Null where it is no JSON. Throws Error{invalid_argument} for a key that occurs twice.
+nlohmann::json parsed(const std::string& line, const std::string& where) {
+  if (!nlohmann::json::accept(line)) return nullptr;
+  try {
+    return parse_json(line, where);
+  } catch (const Error& error) {
+    throw Error(ErrorKind::invalid_argument, error.what());
+  }
 }
 
 }  // namespace
@@ -91,7 +103,7 @@ const Tokenizer* PromptReader::labeling_tokenizer() {
 }
 
 RunInput PromptReader::from_json_line(const std::string& line, const std::string& where) {
-  const nlohmann::json entry = nlohmann::json::parse(line, nullptr, false);
+  const nlohmann::json entry = parsed(line, where);
   const bool has_text = entry.is_object() && entry.contains("text") && entry["text"].is_string();
   const bool has_tokens =
       entry.is_object() && entry.contains("tokens") && entry["tokens"].is_array();
@@ -99,6 +111,14 @@ RunInput PromptReader::from_json_line(const std::string& line, const std::string
     throw Error(ErrorKind::invalid_argument,
                 fmt::format("{}: expected {{\"text\":\"…\"}} or {{\"tokens\":[…]}}, found {}",
                             where, line.size() > 60 ? line.substr(0, 57) + "..." : line));
+  for (const auto& [key, value] : entry.items())
+    if (key != "text" && key != "tokens" && key != "name")
+      throw Error(ErrorKind::invalid_argument,
+                  fmt::format("{}: unknown field '{}', expected text or tokens, and name", where,
+                              printable(key)));
+  if (entry.contains("text") && entry.contains("tokens"))
+    throw Error(ErrorKind::invalid_argument,
+                fmt::format("{}: expected one of text and tokens, found both", where));
   std::string name;
   if (entry.contains("name")) {
     if (!entry["name"].is_string())

@@ -9,6 +9,7 @@
 #include "app/cli/engine_job.h"
 #include "app/record_capture.h"
 #include "core/error.h"
+#include "core/output_path.h"
 
 namespace sinkscope {
 
@@ -32,6 +33,8 @@ std::unique_ptr<ModelFiles> open_runnable(const std::string& path, const OpenFla
 }
 
 void require_new_capture(const std::string& path, bool force) {
+  require_output_path(path, kCaptureSuffix);
+  require_folder_of(path);
   std::error_code ignored;
   for (const std::string& name : {path, path + ".part"})
     if (!force && std::filesystem::exists(name, ignored))

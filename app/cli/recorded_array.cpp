@@ -11,6 +11,7 @@
 #include "app/cli/format_text.h"
 #include "core/capture_check.h"
 #include "core/error.h"
+#include "core/run_done.h"
 #include "core/site_name.h"
 
 namespace sinkscope {
@@ -71,6 +72,52 @@ RecordedArray at_site(const CaptureReader& reader, const std::string& run, const
                  fmt::format("its sites go from {} to {}", sites.empty() ? "none" : sites.front(),
                              sites.empty() ? "none" : sites.back()));
   return part(reader, run, "residual/stream", found - sites.begin());
+}
+
+// Rows of the first axis of `path` that are in the file; all of what is no axis of layers.
+std::int64_t whole_rows(const CaptureReader& reader, const std::string& run,
+                        const std::string& path) {
+  const std::vector<std::int64_t> dims = reader.dims(run, path);
+  const std::int64_t all = dims.empty() ? 1 : dims.front();
+  if (is_run_done(reader, run)) return all;
+  const int whole = reader.whole_layers(run);
+  const auto leading = [&](const std::vector<int>& layers) {
+    const auto end = std::find_if(layers.begin(), layers.end(),
+                                  [&](int layer) { return layer < 0 || layer >= whole; });
+    return end - layers.begin();
+  };
+  const std::string group = path.substr(0, path.find('/')), leaf = path.substr(group.size() + 1);
+  if (path.ends_with("/layers") || leaf.starts_with("pattern_")) return all;
+  if (leaf == "pattern") return leading(reader.read_i32(run, "attention/pattern_layers"));
+  if (group == "attention") return leading(reader.read_i32(run, "attention/layers"));
+  if (group == "stats" || group == "taps")
+    return leading(
+        reader.read_i32(run, path.substr(0, path.find('/', group.size() + 1)) + "/layers"));
+  if (group == "residual") {
+    if (leaf == "prenorm") return std::min<std::int64_t>(all, std::int64_t{2} * whole);
+    if (leaf.starts_with("abs_mean")) return whole == 0 ? 0 : whole + 1;
+    if (leaf != "stream" && leaf != "window") return 0;  // after the last block
+    std::vector<int> layers;
+    for (const std::string& site : reader.read_texts(run, "residual/sites"))
+      layers.push_back(SiteName::parse(site).layer);
+    return leading(layers);
+  }
+  return group == "logits" || group == "compare" ? 0 : all;
+}
+
+// A layer that was never recorded does not come out as zeros.
+void leave_out_missing(const CaptureReader& reader, const std::string& run, const std::string& hook,
+                       RecordedArray& array) {
+  if (array.path.find('/') == std::string::npos) return;
+  const std::int64_t whole = whole_rows(reader, run, array.path);
+  const std::int64_t at = array.fixed.empty() ? 0 : array.fixed.front();
+  if (at >= whole && (!array.fixed.empty() || array.dims.empty() || array.dims.front() > 0))
+    not_recorded(reader, run, hook,
+                 fmt::format("the recording is unfinished, {} of {} layers are whole",
+                             reader.whole_layers(run), reader.model(run).n_layers));
+  if (!array.fixed.empty() || array.dims.empty()) return;
+  array.n_missing = array.dims.front() - whole;
+  array.dims.front() = whole;
 }
 
 // Index box [start, start + count) of the part of the array behind its fixed indices, as large as
@@ -158,6 +205,7 @@ RecordedArray find_array(const CaptureReader& reader, const std::string& run,
   if (array.type == ElementType::text)
     throw Error(ErrorKind::invalid_argument,
                 fmt::format("{}: {}/{}: expected numbers, found text", reader.path(), run, hook));
+  leave_out_missing(reader, run, hook, array);
   return array;
 }
 

@@ -16,6 +16,7 @@ struct RecordedArray {
   std::vector<std::int64_t> fixed;  // leading indices that are fixed, e.g. the site
   std::vector<std::int64_t> dims;   // what is left
   ElementType type = ElementType::f32;
+  std::int64_t n_missing = 0;  // rows of the first axis that an unfinished run lacks: left out
 
   std::int64_t n_elements() const;
 };
@@ -23,8 +24,9 @@ struct RecordedArray {
 // Finds an array by its hook name, "blocks.3.attn.hook_pattern" [Q,R,T],
 // "blocks.3.hook_resid_post" [T,D] (a later block's resid_pre is the post of the block before it),
 // "ln_final.hook_out" [T,D], any recorded tap, with its block or for all blocks at once; or by the
-// path of a dataset, "attention/key_mass". Text is no array.
-// Throws Error{not_found} naming what is recorded instead.
+// path of a dataset, "attention/key_mass". Text is no array. Of an unfinished run an array of many
+// layers is cut after the last whole one.
+// Throws Error{not_found} naming what is recorded instead, or how many layers are whole.
 RecordedArray find_array(const CaptureReader& reader, const std::string& run,
                          const std::string& hook);
 

@@ -9,6 +9,7 @@
 
 #include "app/cli/command_line.h"
 #include "app/cli/format_text.h"
+#include "app/cli/output_file.h"
 #include "app/cli/run_cli.h"
 #include "app/cli/verbs.h"
 #include "app/replace_file.h"
@@ -142,10 +143,6 @@ std::vector<std::string> unreadable(const CaptureReader& capture, bool all_runs)
 }
 
 void copy_to(const std::string& from, const Flags& flags, Console& console) {
-  std::error_code error;
-  if (!flags.force && fs::exists(*flags.output, error))
-    throw Error(ErrorKind::invalid_argument,
-                fmt::format("{}: exists already; --force replaces it", *flags.output));
   replace_file(from, *flags.output);
   console.out << fmt::format("copied to {}\nnext: sinkscope sinks {}\n", *flags.output,
                              shell_word(*flags.output));
@@ -180,6 +177,7 @@ int run_repair(const std::vector<std::string>& args, Console& console) {
     throw Error(ErrorKind::invalid_argument,
                 fmt::format("repair: --check '{}', expected all or first", *flags.check));
 
+  if (flags.output) require_new_file(*flags.output, flags.force);
   const std::string path = file_of(flags.input);
   const auto capture = CaptureReader::open(path);
   const auto point = resumable(path, *capture);

@@ -14,6 +14,7 @@
 #include "app/cli/verbs.h"
 #include "core/error.h"
 #include "core/rescale/report.h"
+#include "core/run_done.h"
 
 namespace sinkscope {
 namespace {
@@ -65,6 +66,7 @@ int run_rescale(const std::vector<std::string>& args, Console& console) {
   if (!command.parse(args, console)) return kExitDone;
   if (flags.json && flags.csv)
     throw Error(ErrorKind::invalid_argument, "expected one of --json and --csv, found both");
+  if (flags.output && *flags.output != "-") require_new_file(*flags.output, flags.force);
   RescaleOptions options;
   if (flags.dims) options.dims = parse_ranges("--dims", *flags.dims);
   if (flags.key) options.key = static_cast<int>(parse_integer("--key", *flags.key, 0, 1 << 24));
@@ -72,6 +74,9 @@ int run_rescale(const std::vector<std::string>& args, Console& console) {
   const RunPath place = parse_run_path(flags.input);
   const auto reader = CaptureReader::open(place.path);
   const std::string run = pick_run(*reader, place.run, flags.run, console);
+  if (!is_run_done(*reader, run))
+    console.warn(fmt::format("{}: incomplete, {} whole layers: there is nothing of the others",
+                             place.path, reader->whole_layers(run)));
   const WeightRows weights =
       flags.model ? model_weights(*flags.model, open_options(flags.opening), reader->model(run))
                   : WeightRows{};

@@ -34,7 +34,7 @@ const char* const kHelp =
     "and runs_left_out (only where not all is there), findings (sentences), non_finite_values "
     "(NaN\n"
     "and infinity are null; this counts them), and:\n"
-    "  runs [{name, title, tokens,\n"
+    "  runs [{name, title, tokens, bos_positions,\n"
     "    sink_tokens [{token, text, special, heads, max_score, mean_score, layer, head}],\n"
     "    attention {layers, first_token_score {with_row0, without_row0, mean_map}, gu {epsilon, "
     "key,\n"

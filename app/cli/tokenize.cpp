@@ -84,6 +84,7 @@ int run_tokenize(const std::vector<std::string>& args, Console& console) {
   if (json + csv + ids_only > 1)
     throw Error(ErrorKind::invalid_argument,
                 "expected one of --json, --csv and --ids, found several");
+  if (output && *output != "-") require_new_file(*output, force);
   BosRule bos = parse_bos_rule(prompt.bos);
   const auto tokenizer =
       open_tokenizer_at(model, TokenizerOptions{prompt.pre_tokenizer.value_or("")});

@@ -33,6 +33,11 @@ std::string outlier_text(const RescaleOptions& options) {
                      fmt::join(options.dims, ", "));
 }
 
+// Evidence comes from a file, which is its model's source; without one, the panel's name says it.
+const std::string& file_of(const FigureInput& input) {
+  return input.model.source.empty() ? input.name : input.model.source;
+}
+
 // Of a capture, or as sinkscope rescale -o F.json wrote it.
 RescaleReport evidence_of(const FigureRequest& request, const FigureInput& input) {
   if (request.n_dims)
@@ -42,7 +47,7 @@ RescaleReport evidence_of(const FigureRequest& request, const FigureInput& input
                             request.kind));
   if (input.evidence.empty())
     return rescale_report(capture_of(input), input.run, {request.dim_list});
-  RescaleReport report = parse_rescale_json(input.evidence, input.name);
+  RescaleReport report = parse_rescale_json(input.evidence, file_of(input));
   if (!request.dim_list.empty() && request.dim_list != report.options.dims)
     throw Error(
         ErrorKind::invalid_argument,
@@ -184,20 +189,20 @@ FigurePanel share_panel(const RescaleReport& report, const std::string& title) {
 }
 
 nlohmann::json probe_table_of(const FigureInput& input) {
-  const auto refuse = [&](const std::string& found) {
-    throw Error(ErrorKind::invalid_argument,
-                fmt::format("{}: expected a table of sinkscope probe -o F.json, found {}",
-                            input.name, found));
+  const auto refuse = [&](const std::string& found, ErrorKind kind = ErrorKind::invalid_argument) {
+    throw Error(kind, fmt::format("{}: expected a table of sinkscope probe -o F.json, found {}",
+                                  file_of(input), found));
   };
   if (input.evidence.empty()) refuse("a capture or a model");
   const auto json = nlohmann::json::parse(input.evidence, nullptr, /*allow_exceptions=*/false);
-  if (!json.is_object() || json.value("schema", "") != "sinkscope.probe/1" ||
+  if (json.is_discarded()) refuse("no JSON", ErrorKind::corrupt);
+  if (!json.is_object() || json.value("schema", nlohmann::json()) != "sinkscope.probe/1" ||
       !json.contains("probes") || !json["probes"].is_array())
     refuse("another file");
   for (const auto& probe : json["probes"])
     for (const char* key : {"reader", "at", "mode"})
       if (!probe.is_object() || !probe.contains(key) || !probe[key].is_string())
-        refuse(fmt::format("a probe without \"{}\"", key));
+        refuse(fmt::format("a probe without \"{}\"", key), ErrorKind::corrupt);
   return json;
 }
 

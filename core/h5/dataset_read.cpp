@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/h5/chunks.h"
 #include "core/h5/dataset.h"
 #include "core/h5/text_heap.h"
 
@@ -145,6 +146,16 @@ void Dataset::check_chunks(RawId creation) const {
                               where_, filter));
     }
   }
+}
+
+Dims chunk_of(const Dataset& dataset) {
+  const Handle creation =
+      own(H5Dget_create_plist(dataset.handle().id()), ErrorKind::corrupt, "storage of a dataset");
+  if (H5Pget_layout(creation.id()) != H5D_CHUNKED) return {};
+  std::vector<hsize_t> chunk(dataset.dims().size());
+  check(H5Pget_chunk(creation.id(), static_cast<int>(chunk.size()), chunk.data()),
+        ErrorKind::corrupt, "chunks of a dataset");
+  return {chunk.begin(), chunk.end()};
 }
 
 void Dataset::check_amount(std::int64_t n_bytes) const {

@@ -18,8 +18,8 @@ class Evidence {
  public:
   explicit Evidence(const std::string& name) : name_(name) {}
 
-  [[noreturn]] void refuse(const std::string& found) const {
-    throw Error(ErrorKind::invalid_argument,
+  [[noreturn]] void refuse(const std::string& found, ErrorKind kind = ErrorKind::corrupt) const {
+    throw Error(kind,
                 fmt::format("{}: expected the evidence of sinkscope rescale -o F.json, found {}",
                             name_, found));
   }
@@ -114,8 +114,9 @@ HeadEvidence head_of(const Evidence& from, const Json& json) {
 RescaleReport parse_rescale_json(const std::string& text, const std::string& name) {
   const Evidence from(name);
   const Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (json.is_discarded()) from.refuse("no JSON");
   if (!json.is_object() || json.value("schema", Json()) != "sinkscope.rescale/1")
-    from.refuse("another file");
+    from.refuse("another file", ErrorKind::invalid_argument);
   RescaleReport report;
   report.path = from.text(json, "file");
   report.run = from.text(json, "run");

@@ -323,6 +323,36 @@ TEST(BatchVerb, AFileMadeByOtherOptionsIsNotTakenForTheEntrys) {
   EXPECT_EQ(cli({"batch", manifest("maps"), "-o", folder, "--threads", "1", "--force"}).code, 0);
 }
 
+// Files are found by their names, which say only the entry's number.
+TEST(BatchVerb, AFileOfAnotherTextOrModelIsNotTakenForTheEntrys) {
+  const std::string folder = test::scratch_folder();
+  const auto resume = [&](const std::string& prompts) {
+    test::write_file(folder, "m.json",
+                     "{\"model\":\"" + kModel + "\",\"prompts\":" + prompts + "}");
+    return test::shell("sinkscope batch m.json -o out --threads 1 --resume --json", folder);
+  };
+  ASSERT_EQ(resume(R"(["alpha beta", "gamma delta"])").code, 0);
+  EXPECT_EQ(resume(R"(["alpha beta", "gamma delta"])").code, 0);
+  const CliRun moved = resume(R"(["new one", "alpha beta", "gamma delta"])");
+  EXPECT_EQ(moved.code, 1);
+  const auto json = nlohmann::json::parse(moved.out);
+  EXPECT_EQ(json["whole_already"], 0);
+  EXPECT_EQ(json["recorded"], 1);
+  ASSERT_EQ(json["failed"].size(), 2u);
+  EXPECT_EQ(json["failed"][0]["exit_code"], 2);
+  EXPECT_THAT(json["failed"][1]["error"].get<std::string>(),
+              AllOf(HasSubstr("0001-planted.h5"), HasSubstr("tokens of run0 was")));
+
+  fs::copy(kModel, folder + "/planted");
+  std::string weights = test::read_file(kModel + "/model.safetensors");
+  weights.back() ^= 1;
+  test::write_file(folder + "/planted", "model.safetensors", weights);
+  test::write_file(folder, "m.json", "{\"model\":\"planted\",\"prompts\":[\"alpha beta\"]}");
+  const CliRun model = test::shell("sinkscope batch m.json -o out --threads 1 --resume", folder);
+  EXPECT_EQ(model.code, 1);
+  EXPECT_THAT(model.err, HasSubstr("model was"));
+}
+
 TEST(BatchVerb, WhatIsMissingIsToldFirstAndWhatIsWholeNeedsItNoMore) {
   const std::string folder = test::scratch_folder();
   test::write_file(folder, "text.txt", "hello");

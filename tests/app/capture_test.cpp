@@ -204,6 +204,23 @@ TEST(CaptureVerb, ManyPromptsAreManyRuns) {
   EXPECT_EQ(reader->input("run1").seq_len(), 5);
 }
 
+TEST(CaptureVerb, LikeTakesOneRunOfACapture) {
+  const std::string folder = test::scratch_folder();
+  const std::string prompts =
+      test::write_file(folder, "p.jsonl", "{\"tokens\":[1,2,3,4,5]}\n{\"tokens\":[9,8,7]}\n");
+  ASSERT_EQ(cli({"capture", kPlanted, "--prompts", prompts, "-o", folder + "/a.h5"}).code, 0);
+  const auto planned = [&](const std::string& like) {
+    return nlohmann::json::parse(
+        cli({"capture", kPlanted, "--like", folder + "/a.h5" + like, "--dry-run", "--json"}).out);
+  };
+  EXPECT_EQ(planned("")["tokens"], 8);
+  EXPECT_EQ(planned("::run1")["runs"], 1);
+  EXPECT_EQ(planned("::run1")["tokens"], 3);
+  const CliRun absent = cli({"capture", kPlanted, "--like", folder + "/a.h5::run7", "--dry-run"});
+  EXPECT_EQ(absent.code, 3);
+  EXPECT_THAT(absent.err, HasSubstr("expected one of its runs (run0, run1), found 'run7'"));
+}
+
 TEST(CaptureVerb, LikeAnotherCaptureIsTheSameTokensAndOptions) {
   const std::string folder = test::scratch_folder();
   ASSERT_EQ(cli({"capture", kPlanted, "--text", "hello there", "--record", "maps", "--layers",

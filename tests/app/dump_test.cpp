@@ -8,6 +8,8 @@
 
 #include "app/cli/recorded_array.h"
 #include "app/cli/run_cli.h"
+#include "core/h5/file.h"
+#include "core/h5/object.h"
 #include "tests/app/cli_run.h"
 #include "tests/app/small_capture.h"
 #include "tests/support/shared_files.h"
@@ -197,6 +199,49 @@ TEST_F(DumpTest, NanAndInfinityAreCountedApart) {
   EXPECT_EQ(summary.n_inf, 0);
   EXPECT_EQ(summary.min, 0.125);
   EXPECT_EQ(summary.max, 0.625);
+}
+
+// One of three layers is there: what is not was never zero.
+class UnfinishedDump : public DumpTest {
+ protected:
+  void SetUp() override {
+    const h5::File file = h5::File::open_for_writing(path);
+    for (const auto& [name, value] :
+         {std::pair{"complete", 0}, {"layers_done", 1}, {"runs_done", 0}, {"runs_begun", 1}})
+      h5::set_attribute(file.root(), name, value);
+  }
+};
+
+TEST_F(UnfinishedDump, ALayerThatWasNotRecordedIsRefusedByName) {
+  for (const char* hook : {"blocks.1.hook_resid_post", "blocks.2.attn.hook_pattern",
+                           "ln_final.hook_out", "logits/loss"}) {
+    const CliRun run = cli({"dump", path, hook, "-o", folder + "/a.npy"});
+    EXPECT_EQ(run.code, 3) << hook << run.out;
+    EXPECT_THAT(run.err, ::testing::AllOf(HasSubstr(hook), HasSubstr("1 of 3 layers are whole")));
+    EXPECT_FALSE(std::filesystem::exists(folder + "/a.npy"));
+  }
+  EXPECT_EQ(cli({"dump", path, "blocks.0.hook_resid_post"}).code, 0);
+  EXPECT_EQ(cli({"dump", path, "blocks.0.attn.hook_pattern"}).code, 0);
+  EXPECT_EQ(cli({"dump", path, "input/token_ids"}).code, 0);
+  EXPECT_EQ(cli({"dump", path + "::run1", "blocks.0.hook_resid_post"}).code, 3);
+}
+
+TEST_F(UnfinishedDump, ArraysOfAllLayersEndWithTheLastWholeOne) {
+  const CliRun run = cli({"dump", path, "attention/key_mass", "--json"});
+  ASSERT_EQ(run.code, 0) << run.err;
+  EXPECT_EQ(nlohmann::json::parse(run.out)["shape"], (nlohmann::json{1, 4, 6}));
+  EXPECT_THAT(run.err, HasSubstr("incomplete, 1 whole layers: the 2 rows of attention/key_mass"));
+  const CliRun means = cli({"dump", path, "residual/abs_mean", "--json"});
+  EXPECT_EQ(nlohmann::json::parse(means.out)["shape"], (nlohmann::json{2, 7}));
+  const CliRun sites = cli({"dump", path, "residual/stream", "--json"});
+  EXPECT_EQ(nlohmann::json::parse(sites.out)["shape"], (nlohmann::json{3, 6, 7}));
+}
+
+TEST_F(UnfinishedDump, RescaleAndFiguresSaySo) {
+  EXPECT_THAT(cli({"rescale", path}).err, HasSubstr("incomplete, 1 whole layers"));
+  const CliRun figure = cli({"figure", "depth-lines", path, "-o", folder + "/f.csv"});
+  EXPECT_EQ(figure.code, 0) << figure.err;
+  EXPECT_THAT(figure.err, HasSubstr("incomplete, 1 whole layers"));
 }
 
 }  // namespace

@@ -105,7 +105,9 @@ TEST_F(PromptsTest, ABadLineIsNamedByItsNumber) {
   for (const char* line :
        {"not json", "{}", "[1]", "{\"text\":1}", "{\"text\":\"a\",\"tokens\":[1]}",
         "{\"tokens\":[1.5]}", "{\"tokens\":[-1]}", "{\"tokens\":[\"a\"]}",
-        "{\"tokens\":[99999999999]}", "{\"text\":\"a\",\"name\":7}"}) {
+        "{\"tokens\":[99999999999]}", "{\"text\":\"a\",\"name\":7}",
+        "{\"text\":\"a\",\"text\":\"b\"}", "{\"text\":\"a\",\"nmae\":\"x\"}",
+        "{\"text\":\"a\",\"tokens\":null}"}) {
     flags.prompts = test::write_file(test::scratch_folder(), "p.jsonl",
                                      std::string("{\"text\":\"ok\"}\n") + line + "\n");
     EXPECT_THAT(complaint(), HasSubstr("p.jsonl:2: ")) << line;

@@ -6,12 +6,15 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "core/h5/dataset.h"
+#include "core/h5/file.h"
 #include "tests/app/cli_run.h"
 #include "tests/support/shared_files.h"
 
 namespace sinkscope {
 namespace {
 
+namespace fs = std::filesystem;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
@@ -70,6 +73,78 @@ TEST(Resume, WithNothingThereItStartsAndAWholeFileIsLeftAlone) {
   const test::CliRun again = test::shell(command, folder);
   EXPECT_EQ(again.code, 0);
   EXPECT_THAT(again.err, HasSubstr("nothing to resume"));
+}
+
+TEST(Resume, AWholeFileOfAnotherTextModelOrRunIsRefusedByField) {
+  const std::string folder = test::scratch_folder();
+  const auto resume = [&](const std::string& what) {
+    return test::shell("sinkscope capture " + what + " --threads 1 -o r.h5 --resume", folder);
+  };
+  ASSERT_EQ(resume(kModel + " --text 'one text'").code, 0);
+  EXPECT_EQ(resume(kModel + " --text 'one text'").code, 0);
+  const test::CliRun text = resume(kModel + " --text 'other one'");
+  EXPECT_EQ(text.code, 2);
+  EXPECT_THAT(text.err, AllOf(HasSubstr("r.h5"), HasSubstr("tokens of run0 was")));
+  test::write_file(folder, "p.jsonl", "{\"text\":\"one text\",\"name\":\"fox\"}\n");
+  const test::CliRun name = resume(kModel + " --prompts p.jsonl");
+  EXPECT_EQ(name.code, 2);
+  EXPECT_THAT(name.err, HasSubstr("the name of run0 was \"\", is \"fox\""));
+  const test::CliRun maps = resume(kModel + " --text 'one text' --record maps");
+  EXPECT_EQ(maps.code, 2);
+  EXPECT_THAT(maps.err, HasSubstr("command was"));
+  fs::create_directory(folder + "/m");
+  for (const char* file : {"config.json", "tokenizer.json"})
+    fs::copy_file(kModel + "/" + file, folder + "/m/" + file);
+  std::string weights = test::read_file(kModel + "/model.safetensors");
+  weights.back() ^= 1;
+  test::write_file(folder + "/m", "model.safetensors", weights);
+  const test::CliRun model = resume("m --text 'one text'");
+  EXPECT_EQ(model.code, 2);
+  EXPECT_THAT(model.err, HasSubstr("model was"));
+}
+
+// The request that a recording goes on with is the one it began with, in every field.
+TEST(Resume, AnotherNameWindowOrTokenInThePartIsRefusedByName) {
+  const std::string folder = test::scratch_folder();
+  const std::string ids = test::shell("seq -s, 1 200 | tr -d '\\n'", folder).out;
+  const auto prompts = [&](const std::string& name) {
+    test::write_file(
+        folder, "p.jsonl",
+        "{\"tokens\":[" + ids + "," + ids + "," + ids + "],\"name\":\"" + name + "\"}\n");
+  };
+  const auto record = [&](const std::string& flags, const std::string& before = "") {
+    return test::shell(before + "sinkscope capture " + kModel +
+                           " --prompts p.jsonl --record maps --threads 1 -o run.h5 " + flags,
+                       folder);
+  };
+  prompts("fox");
+  ASSERT_EQ(record("", "ulimit -f 12000; ").code, 5);
+  EXPECT_EQ(record("--resume --max-tokens 900").code, 2);
+  prompts("cat");
+  const test::CliRun name = record("--resume");
+  EXPECT_EQ(name.code, 2);
+  EXPECT_THAT(name.err, HasSubstr("names was [\"fox\"], is [\"cat\"]"));
+  prompts("fox");
+  {
+    const h5::File file = h5::File::open_for_writing(folder + "/run.h5.part");
+    const int id = 9;
+    h5::Dataset::open_for_writing(file.root(), "run0/input/token_ids", "ids")
+        .write({7}, {1}, ElementType::i32, &id);
+  }
+  const test::CliRun token = record("--resume");
+  EXPECT_EQ(token.code, 3);
+  EXPECT_THAT(token.err, AllOf(HasSubstr("token_ids"), HasSubstr("9 in place of 8 at position 7")));
+}
+
+// Without a state there is nothing to go on from, and the sentence does not say the opposite.
+TEST(Resume, WithoutAStateTheSentenceDoesNotContradictItself) {
+  const std::string folder = test::scratch_folder();
+  ASSERT_EQ(on_a_full_disk(folder).code, 5);
+  for (const char* state : {".state", ".state.before"}) fs::remove(folder + "/run.h5.part" + state);
+  const test::CliRun run = test::shell(capture("-o run.h5 --resume"), folder);
+  EXPECT_EQ(run.code, 3);
+  EXPECT_THAT(run.err, AllOf(HasSubstr("no whole state to go on from"), HasSubstr("--force")));
+  EXPECT_EQ(run.err.find("--resume goes on"), std::string::npos) << run.err;
 }
 
 TEST(Repair, CopiesWhatIsWholeAndTakesTheRestAway) {

@@ -7,6 +7,7 @@
 
 #include <filesystem>
 
+#include "core/error.h"
 #include "tests/support/sample_capture.h"
 #include "tests/support/shared_files.h"
 
@@ -54,6 +55,27 @@ TEST(CaptureCheck, NamesTheArrayWhoseNumbersAreGone) {
   EXPECT_THAT(unreadable_arrays(*reader, "run0"), IsEmpty());
   EXPECT_THAT(unreadable_arrays(*reader, "run1"),
               ElementsAre(AllOf(HasSubstr("sample.h5"), HasSubstr("run1/attention/entropy"))));
+}
+
+// A hard link from inside a run back to it: the run would have no end.
+TEST(CaptureCheck, AGroupInsideItselfIsRefused) {
+  const std::string path = sample();
+  const hid_t file = H5Fopen(path.c_str(), H5F_ACC_RDWR, H5P_DEFAULT);
+  ASSERT_GE(
+      H5Lcreate_hard(file, "run0", file, "run0/taps/attn.hook_v/loop", H5P_DEFAULT, H5P_DEFAULT),
+      0);
+  H5Fclose(file);
+  const auto reader = CaptureReader::open(path);
+  for (const auto action : {+[](const CaptureReader& r) { dataset_paths(r, "run0"); },
+                            +[](const CaptureReader& r) { unreadable_arrays(r, "run0"); }})
+    try {
+      action(*reader);
+      ADD_FAILURE() << "accepted";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::corrupt);
+      EXPECT_THAT(error.what(), AllOf(HasSubstr("sample.h5"), HasSubstr("loop"),
+                                      HasSubstr("a group inside itself?")));
+    }
 }
 
 }  // namespace

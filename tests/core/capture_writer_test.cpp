@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <hdf5.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -129,7 +130,28 @@ TEST(CaptureWriter, AFolderThatIsNotThereIsNamed) {
   const Error error =
       error_of([&] { CaptureWriter::create(path, test::sample_layout(), Existing::refuse); });
   EXPECT_EQ(error.kind(), ErrorKind::io);
-  EXPECT_THAT(error.what(), HasSubstr("nowhere/run.h5.part.tmp: No such file or directory"));
+  EXPECT_THAT(error.what(), HasSubstr("nowhere/run.h5: cannot be made: its folder"));
+}
+
+// Whole chunks go to disk as they are: in a file of other chunks they would land elsewhere.
+TEST(CaptureWriter, AnUnfinishedFileOfOtherChunksIsCorrupt) {
+  const std::string path = fresh_path();
+  CaptureWriter::create(path, test::sample_layout(), Existing::refuse).reset();
+  const hid_t file = H5Fopen((path + ".part").c_str(), H5F_ACC_RDWR, H5P_DEFAULT);
+  ASSERT_GE(H5Ldelete(file, "run0/attention/pattern", H5P_DEFAULT), 0);
+  const hsize_t dims[] = {1, 3, 7, 7}, chunk[] = {1, 3, 7, 7};
+  const hid_t list = H5Pcreate(H5P_DATASET_CREATE), space = H5Screate_simple(4, dims, nullptr);
+  H5Pset_chunk(list, 4, chunk);
+  H5Dclose(H5Dcreate2(file, "run0/attention/pattern", H5T_IEEE_F32LE, space, H5P_DEFAULT, list,
+                      H5P_DEFAULT));
+  H5Sclose(space);
+  H5Pclose(list);
+  H5Fclose(file);
+  const Error error =
+      error_of([&] { CaptureWriter::create(path, test::sample_layout(), Existing::resume); });
+  EXPECT_EQ(error.kind(), ErrorKind::corrupt);
+  EXPECT_THAT(error.what(), HasSubstr("run0/attention/pattern: expected chunks [1, 1, 7, 7], found "
+                                      "[1, 3, 7, 7]"));
 }
 
 TEST(CaptureWriter, WrongCallsAreNamedAndChangeNothing) {

@@ -108,7 +108,18 @@ TEST(EvidenceFigures, RescaleJsonIsReadBack) {
       ADD_FAILURE() << path;
     } catch (const Error& error) {
       EXPECT_THAT(error.what(), HasSubstr(found)) << path;
+      const bool is_damaged = std::string(path) != "/schema";  // or another verb's
+      EXPECT_EQ(error.kind(), is_damaged ? ErrorKind::corrupt : ErrorKind::invalid_argument);
     }
+  }
+  input.evidence = text.substr(0, text.size() / 2);
+  input.model.source = "runs/f.json";
+  try {
+    make_figure(request, {input});
+    ADD_FAILURE() << "half a file";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::corrupt);
+    EXPECT_THAT(error.what(), HasSubstr("runs/f.json: expected the evidence"));
   }
   EXPECT_THROW(parse_rescale_json("{", "f.json"), Error);
 }

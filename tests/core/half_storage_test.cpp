@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <hdf5.h>
 
+#include <bit>
 #include <cmath>
 #include <functional>
 #include <limits>
@@ -120,6 +121,29 @@ TEST(FieldCases, FC67_NarrowingRoundsToNearestEvenAlsoBelowTheNormals) {
     ASSERT_EQ(half_from_float(std::nextafter(middle, here)), code) << middle;
     ASSERT_EQ(half_from_float(std::nextafter(middle, next)), code + 1) << middle;
   }
+}
+
+// With those above all 65,536 codes: infinities, NaN of both signs, what rounds beyond the largest.
+TEST(FieldCases, FC67_InfinitiesAndNaNStayWhatTheyAre) {
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  for (const unsigned sign : {0U, 0x8000U}) {
+    const float s = sign == 0 ? 1.0F : -1.0F;
+    EXPECT_EQ(float_from_half(static_cast<std::uint16_t>(sign | 0x7C00)), s * kInfinity);
+    EXPECT_EQ(half_from_float(s * kInfinity), sign | 0x7C00);
+    EXPECT_EQ(half_from_float(s * 65519.99F), sign | 0x7BFF);
+    EXPECT_EQ(half_from_float(s * 65520.0F), sign | 0x7C00);
+    EXPECT_EQ(half_from_float(s * 3e38F), sign | 0x7C00);
+    EXPECT_EQ(bf16_from_float(s * kInfinity), sign | 0x7F80);
+    for (unsigned code = 0x7C01; code < 0x8000; ++code) {
+      const float value = float_from_half(static_cast<std::uint16_t>(sign | code));
+      ASSERT_TRUE(std::isnan(value)) << code;
+      const unsigned back = half_from_float(value);
+      ASSERT_GT(back & 0x7FFFU, 0x7C00U) << code;
+      ASSERT_EQ(back & 0x8000U, sign) << code;
+      ASSERT_TRUE(std::isnan(float_from_bf16(bf16_from_float(value)))) << code;
+    }
+  }
+  EXPECT_TRUE(std::isnan(float_from_bf16(bf16_from_float(std::bit_cast<float>(0x7F800001U)))));
 }
 
 TEST(FieldCases, FC72_SixteenBitArraysOfOthersAreRefusedByTheirType) {

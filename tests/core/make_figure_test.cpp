@@ -434,5 +434,15 @@ TEST_F(MakeFigure, EveryKindDrawsThePlantedCapture) {
   }
 }
 
+TEST_F(MakeFigure, AnUnfinishedRecordingIsSaidBelow) {
+  EXPECT_EQ(all_notes(make({"kurtosis"})).find("unfinished"), std::string::npos);
+  capture_.is_complete = false;
+  capture_.n_layers_done = 1;
+  const Figure figure = make({"kurtosis"});
+  ASSERT_FALSE(figure.notes.empty());
+  EXPECT_EQ(figure.notes.back().text, "tiny: an unfinished recording, 1 of 2 layers are there.");
+  EXPECT_TRUE(figure.notes.back().is_warning);
+}
+
 }  // namespace
 }  // namespace sinkscope

@@ -83,10 +83,15 @@ TEST(RecordingState, AnotherRequestIsRefusedByItsField) {
     return "";
   };
   CaptureLayout threads = layout, tokens = layout, model = layout, maps = layout;
+  CaptureLayout command = layout, names = layout;
+  command.provenance.command += " --window 8";
+  names.runs.back().name += "other";
   threads.provenance.threads += 3;
   tokens.runs[0].token_ids[1] += 1;
   model.model.fingerprint = "other";
   maps.pattern.heads = {1};
+  EXPECT_THAT(refusal(command), HasSubstr("command was"));
+  EXPECT_THAT(refusal(names), HasSubstr("names was"));
   EXPECT_THAT(refusal(threads), HasSubstr("threads was"));
   EXPECT_THAT(refusal(tokens), HasSubstr("tokens was"));
   EXPECT_THAT(refusal(model), HasSubstr("model was"));

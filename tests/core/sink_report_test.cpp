@@ -152,6 +152,34 @@ TEST(SinkReport, TextReadsFromTopToFindings) {
               HasSubstr("massive dimension 4: 1 of 2 runs"));
 }
 
+// A stranger's file, or a recording of models of several kinds.
+TEST(SinkReport, RunsWithoutAttentionHaveNoPartInTheTableOfHeads) {
+  FakeCapture capture;
+  RunInput input;
+  for (int t = 0; t < Planted::n_tokens; ++t) input.token_ids.push_back(t);
+  input.token_text.assign(Planted::n_tokens, "t");
+  capture.add_run("run0", input);
+  test::put_residual(capture, "run0", Planted::n_layers, Planted::width, test::planted_stream(),
+                     true);
+  test::add_planted_run(capture, "run1");
+  const std::string text = sink_report_text(sink_report(capture, {"run0", "run1"}, {}));
+  EXPECT_THAT(text, HasSubstr("mean over the runs, layer by head"));
+  EXPECT_THAT(text, HasSubstr("blocks.1"));
+}
+
+TEST(FieldCases, FC22_TheReportNamesTheBosPositions) {
+  FakeCapture capture;
+  test::add_planted_run(capture, "run0");
+  const SinkReport one = sink_report(capture, {}, {});
+  EXPECT_THAT(sink_report_text(one), HasSubstr("12 tokens · BOS at 0\n"));
+  EXPECT_EQ(sink_report_json(one)["runs"][0]["bos_positions"], Json::array({0}));
+  SinkReport two = one, none = one;
+  two.runs[0].input.bos_positions = {0, 1};
+  EXPECT_THAT(sink_report_text(two), HasSubstr("12 tokens · BOS at 0 and 1\n"));
+  none.runs[0].input.bos_positions = {};
+  EXPECT_THAT(sink_report_text(none), HasSubstr("12 tokens · no BOS\n"));
+}
+
 TEST(SinkReport, FindingsAreThreeSentencesWithTheirCriteria) {
   const auto findings = sink_findings(sink_report(one_run(), {}, {}));
   EXPECT_THAT(

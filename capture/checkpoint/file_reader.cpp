@@ -20,7 +20,10 @@ FileReader::FileReader(std::string path) : path_(std::move(path)) {
   descriptor_ = open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (descriptor_ < 0) {
     const bool absent = errno == ENOENT || errno == ENOTDIR;
-    throw Error(absent ? ErrorKind::not_found : ErrorKind::io,
+    const bool no_file = errno == ELOOP || errno == ENXIO;  // links in a circle, a socket
+    throw Error(absent    ? ErrorKind::not_found
+                : no_file ? ErrorKind::corrupt
+                          : ErrorKind::io,
                 fmt::format("{}: cannot open: {}", path_, std::strerror(errno)));
   }
   struct stat status {};
@@ -32,7 +35,8 @@ FileReader::FileReader(std::string path) : path_(std::move(path)) {
   close(descriptor_);
   descriptor_ = -1;
   if (result != 0) throw Error(ErrorKind::io, fmt::format("{}: cannot read its size", path_));
-  throw Error(ErrorKind::invalid_argument, fmt::format("{}: not a regular file", path_));
+  throw Error(ErrorKind::corrupt,
+              fmt::format("{}: expected a regular file, found a folder, pipe or device", path_));
 }
 
 FileReader::FileReader(std::string path, std::string bytes)

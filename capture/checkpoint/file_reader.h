@@ -11,7 +11,8 @@ namespace sinkscope {
 // members may be called from several threads. The descriptor is closed with the object.
 class FileReader {
  public:
-  // Throws Error: not_found (no such file), invalid_argument (a folder), io.
+  // Throws Error: not_found (no such file), corrupt (a folder, a pipe, links in a circle), io.
+  // Waits for nobody.
   explicit FileReader(std::string path);
   // Bytes in memory that stand for a file; `path` is for messages only.
   FileReader(std::string path, std::string bytes);

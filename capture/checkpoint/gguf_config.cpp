@@ -168,6 +168,11 @@ void read_spec(const GgufKeys& keys, const GgufFile& file, const GgufFamily& fam
         fmt::format("key \"{}\": is missing", keys.full_name("attention.layer_norm_rms_epsilon")));
   }
   spec.norm_eps = eps.value_or(layer_norm_eps.value_or(spec.norm_eps));
+  if (!(spec.norm_eps >= 0 && spec.norm_eps <= 1))
+    model.obstacles.push_back(fmt::format(
+        "key \"{}\": is {}, expected 0 to 1",
+        keys.full_name(eps ? "attention.layer_norm_rms_epsilon" : "attention.layer_norm_epsilon"),
+        spec.norm_eps));
   spec.norm_offset = family.one_plus ? 1 : 0;
   read_heads(keys, model);
   read_rope(keys, model);
@@ -211,8 +216,10 @@ int token_id(const GgufFile& file, const char* key, GgufModel& model) {
   const auto* id = value == nullptr ? nullptr : std::get_if<std::int64_t>(value);
   if (id == nullptr || *id == kNoToken || *id == -1) return -1;
   if (*id >= 0 && *id < model.spec.vocab_size) return static_cast<int>(*id);
-  model.warnings.push_back(fmt::format("key \"{}\": id {} is not in the vocabulary of {}: ignored",
-                                       key, *id, model.spec.vocab_size));
+  model.warnings.push_back(
+      fmt::format("key \"{}\": id {} is not in the vocabulary of {}: text cannot "
+                  "be cut up, token ids can be fed",
+                  key, *id, model.spec.vocab_size));
   return -1;
 }
 

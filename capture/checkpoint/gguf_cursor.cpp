@@ -45,6 +45,10 @@ std::string GgufCursor::text(std::uint64_t max_bytes) {
     fail(fmt::format("text of {} bytes, at most {} are allowed", n_bytes, max_bytes));
   }
   require(n_bytes, 1, "text");
+  text_bytes_ += n_bytes;
+  if (text_bytes_ > kMaxAllTexts)
+    fail(fmt::format("texts of {} bytes up to here, at most {} are allowed", text_bytes_,
+                     kMaxAllTexts));
   std::string value(n_bytes, '\0');
   std::uint64_t done = 0;
   while (done < n_bytes) {

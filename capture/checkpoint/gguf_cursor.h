@@ -19,7 +19,9 @@ std::string quoted_name(const std::string& name);
 // Throws Error{corrupt} that names what was being read (`set_subject`).
 class GgufCursor {
  public:
-  static constexpr std::uint64_t kMaxText = std::uint64_t{1} << 30;
+  // The longest texts are chat templates and licenses; a file's tokens come to a few megabytes.
+  static constexpr std::uint64_t kMaxText = std::uint64_t{64} << 20;
+  static constexpr std::uint64_t kMaxAllTexts = std::uint64_t{256} << 20;
 
   explicit GgufCursor(const FileReader& file);
 
@@ -42,7 +44,7 @@ class GgufCursor {
     return value;
   }
 
-  // A u64 length and that many bytes; `max_bytes` at most.
+  // A u64 length and that many bytes; `max_bytes` at most, kMaxAllTexts over all calls.
   std::string text(std::uint64_t max_bytes = kMaxText);
 
   // Throws unless `count` entries of at least `min_bytes` bytes can still follow.
@@ -57,6 +59,7 @@ class GgufCursor {
   std::vector<char> buffer_;
   std::uint64_t buffer_offset_ = 0;    // where buffer_[0] lies in the file
   std::uint64_t begin_ = 0, end_ = 0;  // the unread part of buffer_
+  std::uint64_t text_bytes_ = 0;       // of all texts
   const char* kind_ = nullptr;
   const std::string* name_ = nullptr;
 };

@@ -191,11 +191,15 @@ const std::vector<double>* GgufFile::numbers(const std::string& key) const {
 }
 
 bool looks_like_gguf(const std::string& path) {
-  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "rb"),
-                                                             std::fclose);
   char magic[4] = {};
-  return file != nullptr && std::fread(magic, 1, sizeof magic, file.get()) == sizeof magic &&
-         std::memcmp(magic, "GGUF", sizeof magic) == 0;
+  try {
+    const FileReader file(path);
+    if (file.size() < sizeof magic) return false;
+    file.read(0, sizeof magic, magic);
+  } catch (const Error&) {  // whoever reads the file says what is wrong with it
+    return false;
+  }
+  return std::memcmp(magic, "GGUF", sizeof magic) == 0;
 }
 
 }  // namespace sinkscope

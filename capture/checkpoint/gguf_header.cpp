@@ -24,6 +24,7 @@ constexpr std::uint64_t kMinKeyBytes = 14;     // length, one letter, type, one 
 constexpr std::uint64_t kMinTensorBytes = 24;  // length, no letter, dimensions, type, offset
 constexpr std::uint64_t kMaxNameBytes = 63;
 constexpr std::uint32_t kMaxDims = 4;
+constexpr std::uint64_t kMaxTensors = std::uint64_t{1} << 20;
 constexpr auto kMaxInt = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
 
 // a * b when it fits an int64, else nothing.
@@ -188,6 +189,8 @@ GgufHeader read_gguf_header(const FileReader& file) {
   const auto n_keys = cursor.number<std::uint64_t>();
   cursor.require(n_tensors, kMinTensorBytes, "tensor list");
   cursor.require(n_keys, kMinKeyBytes, "key list");
+  if (n_tensors > kMaxTensors)
+    cursor.fail(fmt::format("{} tensors, at most {} are allowed", n_tensors, kMaxTensors));
   GgufHeader header;
   const std::uint64_t alignment = read_gguf_metadata(cursor, n_keys, header);
   cursor.set_subject(nullptr, nullptr);

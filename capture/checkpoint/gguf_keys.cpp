@@ -24,6 +24,12 @@ std::optional<int> GgufKeys::whole(const std::string& name, int least, int most)
   } else if (const auto* list = std::get_if<std::vector<std::int64_t>>(value);
              list != nullptr && !list->empty()) {
     number = list->front();
+    const GgufValue* blocks = find("block_count");
+    const auto* n_layers = blocks == nullptr ? nullptr : std::get_if<std::int64_t>(blocks);
+    if (n_layers != nullptr && std::ssize(*list) != *n_layers) {
+      object(name, fmt::format("a list of {} entries for {} layers", list->size(), *n_layers));
+      return std::nullopt;
+    }
     const auto other = std::find_if(list->begin(), list->end(),
                                     [number](std::int64_t entry) { return entry != number; });
     if (other != list->end()) {

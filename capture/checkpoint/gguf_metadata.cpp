@@ -29,7 +29,9 @@ enum ValueType : std::uint32_t {
   f64,
 };
 constexpr std::uint64_t kMaxKeyBytes = 65535;
-constexpr std::uint64_t kMaxArray = std::uint64_t{1} << 30;
+constexpr std::uint64_t kMaxToken = std::uint64_t{1} << 20;    // bytes of a text in a list
+constexpr std::uint64_t kMaxEntries = std::uint64_t{1} << 24;  // of all lists together
+constexpr std::uint64_t kMaxKeys = std::uint64_t{1} << 16;
 constexpr std::uint64_t kMaxAlignment = std::uint64_t{1} << 20;
 constexpr const char* kAlignmentKey = "general.alignment";
 
@@ -55,6 +57,7 @@ double real(GgufCursor& cursor) {
 bool truth(GgufCursor& cursor) { return cursor.number<std::uint8_t>() != 0; }
 
 std::string words(GgufCursor& cursor) { return cursor.text(); }
+std::string token(GgufCursor& cursor) { return cursor.text(kMaxToken); }
 
 // Reads one value, or `count` of them, by `read_one`.
 template <class T>
@@ -90,7 +93,8 @@ std::uint64_t stored_bytes(GgufCursor& cursor, std::uint32_t type) {
   }
 }
 
-GgufValue read_value(GgufCursor& cursor, std::uint32_t type) {
+// `entries`: of all lists before this value.
+GgufValue read_value(GgufCursor& cursor, std::uint32_t type, std::uint64_t& entries) {
   const bool is_array = type == array;
   std::uint64_t count = 1;
   if (is_array) {
@@ -99,9 +103,12 @@ GgufValue read_value(GgufCursor& cursor, std::uint32_t type) {
     if (type == array) {
       cursor.fail("an array of arrays, which no model needs", ErrorKind::unsupported);
     }
-    if (count > kMaxArray) {
-      cursor.fail(fmt::format("an array of {} entries, at most {} are allowed", count, kMaxArray));
-    }
+    if (count > kMaxEntries - entries)
+      cursor.fail(
+          fmt::format("an array of {} entries, at most {} are allowed in all arrays of a "
+                      "file, {} came before",
+                      count, kMaxEntries, entries));
+    entries += count;
   }
   cursor.require(count, stored_bytes(cursor, type), is_array ? "array" : "value");
   switch (type) {
@@ -128,7 +135,7 @@ GgufValue read_value(GgufCursor& cursor, std::uint32_t type) {
     case boolean:
       return read_as(cursor, is_array, count, truth);
     default:
-      return read_as(cursor, is_array, count, words);
+      return read_as(cursor, is_array, count, is_array ? token : words);
   }
 }
 
@@ -145,7 +152,9 @@ std::uint64_t checked_alignment(GgufCursor& cursor, std::uint32_t type, const Gg
 }  // namespace
 
 std::uint64_t read_gguf_metadata(GgufCursor& cursor, std::uint64_t n_keys, GgufHeader& header) {
-  std::uint64_t alignment = 32;
+  std::uint64_t alignment = 32, entries = 0;
+  if (n_keys > kMaxKeys)
+    cursor.fail(fmt::format("{} keys, at most {} are allowed", n_keys, kMaxKeys));
   header.keys.reserve(n_keys);
   header.values.reserve(n_keys);
   for (std::uint64_t i = 0; i < n_keys; ++i) {
@@ -156,7 +165,7 @@ std::uint64_t read_gguf_metadata(GgufCursor& cursor, std::uint64_t n_keys, GgufH
     cursor.set_subject("key", &key);
     if (!header.key_index.emplace(key, static_cast<int>(i)).second) cursor.fail("occurs twice");
     const auto type = cursor.number<std::uint32_t>();
-    GgufValue value = read_value(cursor, type);
+    GgufValue value = read_value(cursor, type, entries);
     if (key == kAlignmentKey) alignment = checked_alignment(cursor, type, value);
     header.keys.push_back(std::move(key));
     header.values.push_back(std::move(value));

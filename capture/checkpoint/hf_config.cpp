@@ -52,6 +52,15 @@ int size_of(const JsonKeys& keys, std::initializer_list<const char*> names, int 
   return static_cast<int>(any_whole(keys, names, 1, highest).value_or(fallback));
 }
 
+// A size that is said to be nothing is not left to the family's default.
+void require_sizes(const JsonKeys& keys, const std::string& where) {
+  for (const char* name : {"num_hidden_layers", "n_layer", "num_attention_heads", "n_head",
+                           "hidden_size", "n_embd", "vocab_size"})
+    if (keys.is_null(name))
+      throw Error(ErrorKind::corrupt,
+                  fmt::format("{}: {} is null, expected a whole number", where, name));
+}
+
 // GPT-2's spellings stand beside the usual ones so that `info` has numbers for any family.
 void parse_sizes(const JsonKeys& keys, const Family* family, HfConfig& out) {
   const bool known = family != nullptr;
@@ -220,6 +229,7 @@ HfConfig parse_hf_config(const std::string& text, const std::string& where) {
   }
   const JsonKeys keys(wrapped != nullptr ? *wrapped : document, where,
                       wrapped != nullptr ? "text_config." : "");
+  require_sizes(keys, where);
   parse_sizes(keys, family, out);
   parse_norms(keys, out);
   parse_special_ids(keys, family, out);

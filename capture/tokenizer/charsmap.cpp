@@ -59,6 +59,8 @@ Below look_below(const std::vector<std::uint32_t>& units, std::uint32_t base, in
 
 // Clusters longer than this are looked up character by character, as the package does.
 constexpr std::int64_t kLongestCluster = 5;
+// A text must not grow without end. The longest in use stands for U+FDFA, in 33 bytes.
+constexpr std::size_t kLongestReplacement = 256;
 
 }  // namespace
 
@@ -75,6 +77,13 @@ Charsmap::Charsmap(std::string_view blob) {
   std::memcpy(units_.data(), blob.data(), trie_bytes);
   replacements_ = blob.substr(trie_bytes);
   if (replacements_.back() != '\0') refuse("the last replacement has no end");
+  for (std::size_t begin = 0; begin < replacements_.size();) {
+    const std::size_t end = replacements_.find('\0', begin);
+    if (end - begin > kLongestReplacement)
+      refuse(fmt::format("a replacement of {} bytes, at most {} are allowed", end - begin,
+                         kLongestReplacement));
+    begin = end + 1;
+  }
   if (is_value(units_[0])) refuse("the root of its trie is a value");
   for (std::size_t i = 0; i < units_.size(); ++i) {
     const std::uint32_t unit = units_[i];

@@ -54,6 +54,16 @@ std::vector<TokenType> token_types(const GgufFile& file, int vocab_size) {
   return types;
 }
 
+// A token that says it is a byte spells it as "<0x0A>": two digits, no sign, nothing else.
+void check_byte_tokens(const std::vector<std::string>& pieces,
+                       const std::vector<TokenType>& types) {
+  for (std::size_t i = 0; i < pieces.size(); ++i)
+    if (types[i] == TokenType::byte && byte_of_piece(pieces[i]) < 0)
+      throw Error(ErrorKind::corrupt,
+                  fmt::format("GGUF metadata: {}[{}]: expected a byte like <0x0A>, found '{}'",
+                              key("tokens"), i, printable(pieces[i])));
+}
+
 std::vector<AddedToken> added_tokens(const std::vector<std::string>& pieces,
                                      const std::vector<TokenType>& types) {
   std::vector<AddedToken> added;
@@ -197,6 +207,7 @@ std::unique_ptr<Tokenizer> open_sentencepiece(const GgufFile& file,
   const int n = static_cast<int>(parts.pieces.size());
   parts.scores = read_scores(file, n);
   parts.types = token_types(file, n);
+  check_byte_tokens(parts.pieces, parts.types);
   parts.added = added_tokens(parts.pieces, parts.types);
   parts.unk_id = token_id(file, "unknown_token_id", kLlama.unk_id, n);
   parts.add_space_prefix = file.boolean(key("add_space_prefix")).value_or(true);
@@ -238,6 +249,7 @@ std::unique_ptr<Tokenizer> open_unigram(const GgufFile& file, const TokenizerOpt
   parts.pieces = required_texts(file, "tokens");
   const int n = static_cast<int>(parts.pieces.size());
   const std::vector<TokenType> types = token_types(file, n);
+  check_byte_tokens(parts.pieces, types);
   UnigramPieces rules = unigram_pieces(read_scores(file, n), types);
   rules.unk_id = token_id(file, "unknown_token_id", kT5.unk_id, n);
   parts.model = std::move(rules);

@@ -51,16 +51,17 @@ std::vector<BpeModel::Merge> read_merges(const Json& list) {
   std::vector<BpeModel::Merge> merges;
   merges.reserve(list.size());
   for (const Json& item : list) {
-    if (item.is_array() && item.size() == 2) {
+    if (item.is_array() && item.size() == 2 && item[0].is_string() && item[1].is_string()) {
       merges.emplace_back(item[0].get<std::string>(), item[1].get<std::string>());
       continue;
     }
-    const auto line = item.get<std::string>();
+    const std::string line = item.is_string() ? item.get<std::string>() : "";
     const std::size_t space = line.find(' ');
     if (space == std::string::npos || line.find(' ', space + 1) != std::string::npos)
-      throw Error(ErrorKind::corrupt,
-                  fmt::format("tokenizer.json: merge {} is '{}', expected two pieces",
-                              merges.size(), printable(line)));
+      throw Error(
+          ErrorKind::corrupt,
+          fmt::format("tokenizer.json: model.merges: merge {}: expected two pieces, found {}",
+                      merges.size(), printable(item.dump().substr(0, 80))));
     merges.emplace_back(line.substr(0, space), line.substr(space + 1));
   }
   return merges;
@@ -89,7 +90,14 @@ class JsonReader {
   JsonReader(const Json& json, const Json& config) : json_(json), config_(config) {}
 
   std::unique_ptr<Tokenizer> read() {
-    const Json& model = json_.at("model");
+    if (!json_.is_object())
+      throw Error(ErrorKind::corrupt,
+                  fmt::format("tokenizer.json: expected an object, found {}", json_.type_name()));
+    if (!json_.contains("model") || !json_["model"].is_object())
+      throw Error(ErrorKind::corrupt,
+                  fmt::format("tokenizer.json: model: expected an object, found {}",
+                              json_.contains("model") ? json_["model"].type_name() : "none"));
+    const Json& model = json_["model"];
     const std::string type = model_type(model);
     parts_.normalizer = read_normalizer(component("normalizer"));
     PreTokenizerRead cut = read_pre_tokenizer(component("pre_tokenizer"));

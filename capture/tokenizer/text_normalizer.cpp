@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "capture/tokenizer/text_normalizer.h"
 
+#include <fmt/format.h>
+
 #include <type_traits>
+
+#include "core/error.h"
 
 namespace sinkscope {
 namespace {
@@ -78,7 +82,27 @@ std::string nmt(std::string_view text) {
   });
 }
 
-std::string replace(std::string_view text, const ReplaceText& step) {
+constexpr std::size_t kMostTimes = 64, kMostMore = std::size_t{1} << 20;
+
+// The size of what a step has made, while and after it makes it.
+class Growth {
+ public:
+  Growth(std::size_t step, std::size_t n_steps, std::size_t text_size)
+      : step_(step), n_steps_(n_steps), most_(kMostTimes * text_size + kMostMore) {}
+
+  void check(std::size_t size) const {
+    if (size > most_)
+      throw Error(ErrorKind::unsupported,
+                  fmt::format("normalizer: step {} of {}: expected at most {} bytes of this text, "
+                              "found more",
+                              step_, n_steps_, most_));
+  }
+
+ private:
+  std::size_t step_, n_steps_, most_;
+};
+
+std::string replace(std::string_view text, const ReplaceText& step, const Growth& growth) {
   std::vector<Span> matches;
   step.pattern->find_all(text, matches);
   std::string result;
@@ -86,6 +110,7 @@ std::string replace(std::string_view text, const ReplaceText& step) {
   for (const Span& match : matches) {
     result += slice(text, {done, match.begin});
     result += step.replacement;
+    growth.check(result.size());
     done = match.end;
   }
   return result.append(text.substr(static_cast<std::size_t>(done)));
@@ -97,16 +122,16 @@ std::string strip(std::string_view text, const StripSpace& step) {
   return std::string(text);
 }
 
-std::string apply(std::string text, const NormalizerStep& step) {
+std::string apply(std::string text, const NormalizerStep& step, const Growth& growth) {
   return std::visit(
-      [&text](const auto& s) -> std::string {
+      [&](const auto& s) -> std::string {
         using Step = std::decay_t<decltype(s)>;
         if constexpr (std::is_same_v<Step, NormalForm>) return normalize(text, s);
         if constexpr (std::is_same_v<Step, Lowercase>) return lowercase(text);
         if constexpr (std::is_same_v<Step, StripAccents>) return without_marks(text, false);
         if constexpr (std::is_same_v<Step, StripSpace>) return strip(text, s);
         if constexpr (std::is_same_v<Step, PrependText>) return text.empty() ? text : s.text + text;
-        if constexpr (std::is_same_v<Step, ReplaceText>) return replace(text, s);
+        if constexpr (std::is_same_v<Step, ReplaceText>) return replace(text, s, growth);
         if constexpr (std::is_same_v<Step, BertText>) return bert(std::move(text), s);
         if constexpr (std::is_same_v<Step, NmtText>) return nmt(text);
         if constexpr (std::is_same_v<Step, PrecompiledText>)
@@ -121,7 +146,11 @@ std::string apply(std::string text, const NormalizerStep& step) {
 
 std::string normalize(std::string_view text, const TextNormalizer& normalizer) {
   std::string result(text);
-  for (const NormalizerStep& step : normalizer) result = apply(std::move(result), step);
+  for (std::size_t i = 0; i < normalizer.size(); ++i) {
+    const Growth growth(i + 1, normalizer.size(), text.size());
+    result = apply(std::move(result), normalizer[i], growth);
+    growth.check(result.size());
+  }
   return result;
 }
 

@@ -42,7 +42,8 @@ using NormalizerStep = std::variant<NormalForm, Lowercase, StripAccents, StripSp
                                     ReplaceText, BertText, NmtText, PrecompiledText,
                                     std::shared_ptr<const SentencePieceNormalizer>>;
 
-// Normalizations in order.
+// Normalizations in order. No text becomes more than 64 times as long, and a megabyte: a file whose
+// steps multiply without end is refused by Error{unsupported} that names the step.
 using TextNormalizer = std::vector<NormalizerStep>;
 std::string normalize(std::string_view text, const TextNormalizer& normalizer);
 

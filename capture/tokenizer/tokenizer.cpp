@@ -70,14 +70,19 @@ std::string special_label(const std::string& spelled) {
   return spelled;
 }
 
+std::unique_ptr<Tokenizer> named(std::unique_ptr<Tokenizer> tokenizer, const std::string& path) {
+  tokenizer->set_file(path);
+  return tokenizer;
+}
+
+}  // namespace
+
 Error in_file(const std::string& path, const Error& error) {
   const std::string what = error.what();
   return what.find(path) != std::string::npos
              ? error
              : Error(error.kind(), fmt::format("{}: {}", path, what));
 }
-
-}  // namespace
 
 std::vector<std::string> Tokenizer::labels(const std::vector<int>& ids) const {
   std::vector<std::string> labels;
@@ -107,8 +112,9 @@ std::unique_ptr<Tokenizer> open_tokenizer_file(const std::string& path,
                 fmt::format("--pre-tokenizer is for GGUF files; {} {}", path,
                             is_sentencepiece ? "cuts text its own way" : "says how it cuts text"));
   try {
-    if (is_gguf) return open_gguf_tokenizer(*GgufFile::open(path), options);
-    return is_sentencepiece ? open_sentencepiece_tokenizer(path) : open_json_tokenizer(path);
+    if (is_gguf) return named(open_gguf_tokenizer(*GgufFile::open(path), options), path);
+    return named(is_sentencepiece ? open_sentencepiece_tokenizer(path) : open_json_tokenizer(path),
+                 path);
   } catch (const Error& error) {
     throw in_file(path, error);
   }
@@ -119,7 +125,7 @@ std::unique_ptr<Tokenizer> open_tokenizer(const ModelFiles& model,
   fs::path folder = model.path();
   if (model.gguf() != nullptr) {
     try {
-      return open_gguf_tokenizer(*model.gguf(), options);
+      return named(open_gguf_tokenizer(*model.gguf(), options), model.path());
     } catch (const Error& error) {
       throw in_file(model.path(), error);
     }

@@ -5,7 +5,10 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
+
+#include "core/error.h"
 
 namespace sinkscope {
 
@@ -32,7 +35,8 @@ class Tokenizer {
   virtual ~Tokenizer() = default;
 
   // Throws Error{invalid_argument} for text that is not UTF-8 and Error{invalid_argument} for
-  // BosRule::always on a vocabulary without BOS.
+  // BosRule::always on a vocabulary without BOS; Error{unsupported} naming the file whose rules
+  // make no end of a text.
   virtual Encoding encode(std::string_view text, BosRule bos = BosRule::automatic) const = 0;
 
   virtual int vocab_size() const = 0;
@@ -47,13 +51,23 @@ class Tokenizer {
   // The id of the token that is cut out of the text where it reads `content`; -1 = there is none.
   virtual int added_id(std::string_view content) const = 0;
 
+  // The file it was read from, for messages; "" = none.
+  const std::string& file() const { return file_; }
+  void set_file(std::string path) { file_ = std::move(path); }
+
   // One readable label per id: the decoded text where it is whole; spaces, newlines and tabs made
   // visible (· ↵ ⇥); a part of a character as ⟨E6 88⟩. Special tokens as they are spelled. Always
   // valid UTF-8 without control characters, whatever the file holds.
   std::vector<std::string> labels(const std::vector<int>& ids) const;
   // The joined bytes as text, special tokens as they are spelled, malformed UTF-8 as U+FFFD.
   std::string decode(const std::vector<int>& ids) const;
+
+ private:
+  std::string file_;
 };
+
+// The error, with the path of the file in front where it does not say it.
+Error in_file(const std::string& path, const Error& error);
 
 struct TokenizerOptions {
   std::string pre_tokenizer;  // overrides or supplies GGUF's tokenizer.ggml.pre; "" = the file's

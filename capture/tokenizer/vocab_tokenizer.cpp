@@ -174,6 +174,15 @@ std::vector<int> VocabTokenizer::prefix_for(BosRule bos) const {
 
 Encoding VocabTokenizer::encode(std::string_view text, BosRule bos) const {
   require_utf8(text);
+  try {
+    return encode_text(text, bos);
+  } catch (const Error& error) {
+    if (file().empty() || error.kind() == ErrorKind::invalid_argument) throw;
+    throw in_file(file(), error);
+  }
+}
+
+Encoding VocabTokenizer::encode_text(std::string_view text, BosRule bos) const {
   Encoding result;
   result.warnings = facts_.warnings;
   result.ids = prefix_for(bos);

@@ -55,6 +55,7 @@ class VocabTokenizer : public Tokenizer {
   const Vocabulary vocabulary_;
 
  private:
+  Encoding encode_text(std::string_view text, BosRule bos) const;
   std::vector<int> prefix_for(BosRule bos) const;
 
   AddedTokens added_;

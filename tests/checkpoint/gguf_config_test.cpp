@@ -67,6 +67,16 @@ TEST(GgufConfig, LayersThatDifferAreAnObstacle) {
   EXPECT_THAT(d.model.obstacles, Contains(HasSubstr("llama.attention.head_count_kv")));
 }
 
+TEST(GgufConfig, ListsOfAnotherLengthAndNegativeSizesAreObstacles) {
+  const auto obstacles = [](TinyModel model) { return model.describe().model.obstacles; };
+  EXPECT_THAT(obstacles(TinyModel().list<int>("attention.head_count", {6})),
+              Contains(HasSubstr("head_count\": a list of 1 entries for 2 layers")));
+  EXPECT_THAT(obstacles(TinyModel().key("attention.layer_norm_rms_epsilon", -1.0f)),
+              Contains(HasSubstr("layer_norm_rms_epsilon\": is -1, expected 0 to 1")));
+  EXPECT_THAT(obstacles(TinyModel().key("attention.sliding_window", -4)),
+              Contains(HasSubstr("sliding_window\": is -4")));
+}
+
 TEST(GgufConfig, AbsentKeysHaveTheirDefaults) {
   const Described d = TinyModel()
                           .no_key("attention.head_count_kv")

@@ -375,5 +375,18 @@ TEST(HfConfig, GenerationConfigFillsInWhatConfigLacks) {
   EXPECT_EQ(parsed(none).spec.bos_id, -1);
 }
 
+// The family's default is for sizes that a config leaves out, not for those it says are nothing.
+TEST(HfConfig, ASizeThatIsNullIsRefusedByName) {
+  for (const char* name :
+       {"num_hidden_layers", "hidden_size", "num_attention_heads", "vocab_size"}) {
+    const auto [kind, said] = failure_of([&] {
+      parsed({{"model_type", "llama"}, {name, nullptr}});
+    });
+    EXPECT_EQ(kind, ErrorKind::corrupt);
+    EXPECT_THAT(said, HasSubstr(std::string("config.json: ") + name + " is null"));
+  }
+  EXPECT_NO_THROW(parsed({{"model_type", "llama"}, {"head_dim", nullptr}}));
+}
+
 }  // namespace
 }  // namespace sinkscope

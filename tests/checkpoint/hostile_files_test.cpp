@@ -9,12 +9,14 @@
 #include <fstream>
 
 #include "capture/checkpoint/file_reader.h"
+#include "capture/checkpoint/gguf_file.h"
 #include "capture/checkpoint/gguf_header.h"
 #include "capture/checkpoint/hf_config.h"
 #include "capture/checkpoint/model_files.h"
 #include "capture/checkpoint/safetensors_header.h"
 #include "capture/checkpoint/text_file.h"
 #include "core/error.h"
+#include "tests/support/gguf_bytes.h"
 #include "tests/support/shared_files.h"
 #include "tests/support/tiny_folder.h"
 
@@ -24,6 +26,7 @@ namespace {
 namespace fs = std::filesystem;
 using test::scratch_folder;
 using test::tiny_folder;
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 template <class Action>
@@ -59,14 +62,69 @@ TEST(HostileFiles, LinksInACircleAreNamed) {
 TEST(HostileFiles, APipeInPlaceOfAFileDoesNotHang) {
   const std::string pipe = scratch_folder() + "/model.gguf";
   ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
-  EXPECT_THAT(failure([&] { FileReader{pipe}; }, ErrorKind::invalid_argument),
-              HasSubstr("not a regular file"));
-  EXPECT_THAT(failure([] { FileReader{"/dev/zero"}; }, ErrorKind::invalid_argument),
-              HasSubstr("not a regular file"));
+  EXPECT_THAT(failure([&] { FileReader{pipe}; }, ErrorKind::corrupt),
+              HasSubstr("expected a regular file"));
+  EXPECT_THAT(failure([] { FileReader{"/dev/zero"}; }, ErrorKind::corrupt),
+              HasSubstr("expected a regular file"));
 }
 
 // Files of a terabyte that take no disk space: what a header may claim is bounded by the file, so a
 // header's own limits must hold.
+// Nothing of a model folder waits for a writer, and nothing there is a mistake of the command line.
+TEST(HostileFiles, PipesFoldersAndDevicesInAModelFolderAreCorrupt) {
+  for (const char* name :
+       {"config.json", "model.safetensors", "tokenizer.json", "tokenizer.model"}) {
+    const std::string folder = tiny_folder().write(scratch_folder()), file = folder + "/" + name;
+    fs::remove(file);
+    ASSERT_EQ(mkfifo(file.c_str(), 0600), 0);
+    EXPECT_FALSE(looks_like_gguf(file));
+    EXPECT_THAT(failure([&] { FileReader{file}; }, ErrorKind::corrupt),
+                HasSubstr(std::string(name) + ": expected a regular file"));
+    fs::remove(file);
+    fs::create_directory(file);
+    EXPECT_THAT(failure([&] { FileReader{file}; }, ErrorKind::corrupt), HasSubstr(name));
+    fs::remove(file);
+    fs::create_symlink("/dev/zero", file);
+    EXPECT_THAT(failure([&] { FileReader{file}; }, ErrorKind::corrupt), HasSubstr(name));
+    fs::remove(file);
+    fs::create_symlink(name, file);
+    EXPECT_THAT(failure([&] { FileReader{file}; }, ErrorKind::corrupt), HasSubstr(name));
+  }
+}
+
+// A file of 4 TiB of holes has bytes enough for any count: belief has its own bounds.
+TEST(HostileFiles, CountsOfASparseGgufAreNotBelieved) {
+  using B = test::GgufBytes;
+  const auto sparse = [](B bytes, const std::string& tail) {
+    const std::string path = scratch_folder() + "/sparse.gguf";
+    B::write_bytes(path, bytes.header() + tail);
+    fs::resize_file(path, std::uintmax_t{1} << 42);
+    return path;
+  };
+  const auto claimed = [](std::uint64_t tensors, std::uint64_t keys) {
+    B bytes;
+    bytes.claimed_tensors = tensors;
+    bytes.claimed_keys = keys;
+    return bytes;
+  };
+  const auto said = [](const std::string& path) {
+    return failure([&] { read_gguf_header(FileReader(path)); }, ErrorKind::corrupt);
+  };
+  EXPECT_THAT(said(sparse(claimed(std::uint64_t{1} << 36, 0), "")),
+              AllOf(HasSubstr("sparse.gguf"), HasSubstr("68719476736 tensors, at most 1048576")));
+  EXPECT_THAT(said(sparse(claimed(0, std::uint64_t{1} << 30), "")),
+              HasSubstr("1073741824 keys, at most 65536"));
+  const std::string key = B::text("tokenizer.ggml.tokens");
+  EXPECT_THAT(
+      said(sparse(claimed(0, 1), key + B::raw(9u) + B::raw(8u) + B::raw(std::uint64_t{1} << 28))),
+      AllOf(HasSubstr("tokenizer.ggml.tokens"), HasSubstr("268435456 entries, at most")));
+  EXPECT_THAT(said(sparse(claimed(0, 1), key + B::raw(8u) + B::raw(std::uint64_t{1} << 30))),
+              AllOf(HasSubstr("tokenizer.ggml.tokens"), HasSubstr("text of 1073741824 bytes")));
+  EXPECT_THAT(said(sparse(claimed(0, 1), key + B::raw(9u) + B::raw(8u) + B::raw(std::uint64_t{2}) +
+                                             B::raw(std::uint64_t{1} << 21))),
+              HasSubstr("text of 2097152 bytes, at most 1048576"));
+}
+
 TEST(HostileFiles, GiantsOfHolesAreReadByTheirHeaderOnly) {
   const std::string path = scratch_folder() + "/giant";
   const auto make = [&](const std::string& head) {

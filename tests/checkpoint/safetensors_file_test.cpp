@@ -204,6 +204,24 @@ TEST(FieldCases, FC09_Float8WithoutItsScaleIsRefusedByName) {
   EXPECT_FALSE(open_bytes(mixed)->tensors()[3].readable);
 }
 
+// A scale of eight exponent bits is 2^(e-127); 255 is NaN, and says so in what it scales.
+TEST(FieldCases, FC09_E8M0ScalesArePowersOfTwo) {
+  const std::string codes = "\x38\x40\x48\x38\x40\x48";  // 1 2 4 1 2 4
+  const SafetensorsBytes bytes =
+      SafetensorsBytes()
+          .tensor("w.weight", "F8_E4M3", {3, 2}, codes)
+          .tensor("w.weight_scale_inv", "F8_E8M0", {3, 1}, "\x82\x7C\xFF");
+  const Opened file = open_bytes(bytes, {"fp8", {1, 2}});
+  const std::vector<float> found = all_of(*file, "w.weight");
+  EXPECT_THAT(std::vector<float>(found.begin(), found.begin() + 4),
+              ElementsAre(8, 16, 0.5f, 0.125f));
+  EXPECT_TRUE(std::isnan(found[4]) && std::isnan(found[5]));
+  EXPECT_TRUE(file->is_scale(file->find("w.weight_scale_inv")));
+  const Opened plain = open_bytes(
+      SafetensorsBytes().tensor("e", "F8_E8M0", {4}, std::string("\x00\x7F\x80\xFE", 4)));
+  EXPECT_THAT(all_of(*plain, "e"), ElementsAre(0x1p-127f, 1, 2, 0x1p127f));
+}
+
 TEST(FieldCases, FC09_Float4ShapesCountElements) {
   const Opened file =
       open_bytes(SafetensorsBytes().tensor("t", "F4", {2, 8}, std::string(8, '\x72')));

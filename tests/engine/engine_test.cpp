@@ -264,14 +264,22 @@ TEST(FieldCases, FC43_FC44_RawValuesBeyondFloat16ArriveUnchanged) {
 
 // FC-25: one sequence at a time: a run is the same alone and beside longer ones.
 TEST(FieldCases, FC25_ShortAndLongRunsDoNotTouchEachOther) {
-  SINKSCOPE_REQUIRE_SHARED(folder, "oracles/qwen2");
-  const auto model = open_model(folder);
-  CaptureRequest both = request_for(some_ids(3, 157));
-  both.runs.push_back(request_for(some_ids(7, 157)).runs.front());
-  const H5Reference together(capture(*model, both));
-  const H5Reference alone(capture(*model, request_for(some_ids(3, 157))));
-  EXPECT_EQ(together.floats("/run0/residual/stream"), alone.floats("/run0/residual/stream"));
-  EXPECT_EQ(together.floats("/run0/logits/loss"), alone.floats("/run0/logits/loss"));
+  for (const char* name : {"qwen2", "gpt2"}) {  // rotary and learned positions
+    SINKSCOPE_REQUIRE_SHARED(folder, std::string("oracles/") + name);
+    const auto model = open_model(folder);
+    EXPECT_EQ(model->spec().rope.rotary_dim == 0, std::string(name) == "gpt2");
+    const auto ids_of = [&](int n) { return some_ids(n, model->spec().vocab_size); };
+    CaptureRequest both = request_for(ids_of(3));
+    both.runs.push_back(request_for(ids_of(7)).runs.front());
+    const H5Reference together(capture(*model, both));
+    const H5Reference short_one(capture(*model, request_for(ids_of(3))));
+    const H5Reference long_one(capture(*model, request_for(ids_of(7))));
+    for (const char* path : {"residual/stream", "logits/loss", "attention/key_mass"}) {
+      const std::string in = std::string("/") + path;
+      EXPECT_EQ(together.floats("/run0" + in), short_one.floats("/run0" + in)) << name << in;
+      EXPECT_EQ(together.floats("/run1" + in), long_one.floats("/run0" + in)) << name << in;
+    }
+  }
 }
 
 TEST(Engine, WhatDoesNotExistIsNamed) {

@@ -233,5 +233,21 @@ TEST(GgufTokenizer, Qwen2TextIsComposedFirst) {
             llama->encode(composed, BosRule::never).ids);
 }
 
+TEST(GgufTokenizer, AByteTokenIsSpelledByTwoDigits) {
+  for (const char* spelled : {"<0x-1>", "<0xag>", "<0xA>", "<0xA90>", "0xA9"}) {
+    test::FakeGguf file = test::tiny_sentencepiece();
+    auto tokens = std::get<std::vector<std::string>>(*file.find_key("tokenizer.ggml.tokens"));
+    tokens[4] = spelled;
+    file.set("tokenizer.ggml.tokens", tokens);
+    try {
+      open_gguf_tokenizer(file);
+      ADD_FAILURE() << "accepted " << spelled;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::corrupt);
+      EXPECT_THAT(error.what(), HasSubstr("tokens[4]: expected a byte like <0x0A>"));
+    }
+  }
+}
+
 }  // namespace
 }  // namespace sinkscope

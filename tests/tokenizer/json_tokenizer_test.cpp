@@ -179,6 +179,44 @@ TEST(JsonTokenizer, DamagedFilesAreCorrupt) {
   EXPECT_THROW(open_json_tokenizer(folder + "/absent.json"), Error);
 }
 
+TEST(JsonTokenizer, OtherShapesAreNamedInOurWords) {
+  const auto said = [](const Json& json) { return refusal(json, ErrorKind::corrupt); };
+  EXPECT_THAT(said(Json::array()), HasSubstr("tokenizer.json: expected an object, found array"));
+  EXPECT_THAT(said(Json::object()), HasSubstr("model: expected an object, found none"));
+  EXPECT_THAT(said({{"model", 3}}), HasSubstr("model: expected an object, found number"));
+  Json json = tiny();
+  for (const Json& merge : {Json("Ġa"), Json::array({"a"}), Json::array({"a", 7}), Json(7)}) {
+    json["model"]["merges"][1] = merge;
+    EXPECT_THAT(said(json), HasSubstr("merge 1: expected two pieces, found " + merge.dump()));
+  }
+}
+
+// "a" becomes 10^12 bytes by four steps of a thousand each.
+TEST(JsonTokenizer, StepsThatMultiplyTheTextAreRefusedByFileAndStep) {
+  Json json = tiny();
+  const Json step = {
+      {"type", "Replace"}, {"pattern", {{"String", "a"}}}, {"content", std::string(1000, 'a')}};
+  json["normalizer"] = {{"type", "Sequence"}, {"normalizers", {step, step, step, step}}};
+  const std::string path = test::scratch_folder() + "/tokenizer.json";
+  const auto said = [&](const std::string& text) -> std::string {
+    std::ofstream(path) << json.dump();
+    try {
+      const auto tokenizer = open_json_tokenizer(path);
+      tokenizer->set_file(path);
+      tokenizer->encode(text);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::unsupported);
+      return error.what();
+    }
+    return "";
+  };
+  EXPECT_THAT(said("b a b"), HasSubstr("normalizer: step 3 of 4: expected at most"));
+  json["normalizer"] = {{"type", "Sequence"}, {"normalizers", {step}}};
+  EXPECT_EQ(said("b a b"), "");
+  EXPECT_THAT(said(std::string(100'000, 'a')),
+              ::testing::AllOf(HasSubstr(path), HasSubstr("step 1 of 1")));
+}
+
 TEST(JsonTokenizer, AnUnkTokenOutsideTheVocabularyIsNone) {
   Json json = tiny();
   json["model"]["unk_token"] = "<unk>";

@@ -53,7 +53,9 @@ Sizes sizes_of(const CaptureReader& reader) {
   for (const std::string& run : reader.runs())
     for (const char* hook : {"hook_resid_pre", "hook_resid_mid", "hook_resid_post"})
       for (const char* part : {"dim_first", "dim_rest"}) {
-        const auto values = reader.read_f64(run, fmt::format("stats/{}/{}/max_abs", hook, part));
+        const std::string path = fmt::format("stats/{}/{}/max_abs", hook, part);
+        if (!reader.has(run, path)) continue;  // parallel blocks have no state in the middle
+        const auto values = reader.read_f64(run, path);
         for (std::size_t i = 0; i < values.size(); ++i) {
           double& size = sizes.of[i % sizes.of.size()];
           if (values[i] > size) size = values[i];
@@ -80,6 +82,7 @@ std::vector<int> chosen_dims(const AbsorbRequest& request, const SinkReport& rep
 Absorption absorption_of(const AbsorbRequest& request, const Checked& before) {
   Absorption absorption;
   absorption.dims = chosen_dims(request, before.report);
+  absorption.describes_itself = request.describes_itself;
   const Sizes sizes = sizes_of(*before.reader);
   for (int d : absorption.dims)
     absorption.factors.push_back(

@@ -13,11 +13,12 @@ namespace sinkscope {
 // What `sinkscope absorb` and the window's button do: a model's outlier dimensions moved into a
 // gain in front of each norm, written as a folder, and checked on prompts before it gets its name.
 struct AbsorbRequest {
-  CaptureRequest run;            // how the models run, and the prompts of the self-check
-  std::vector<int> dims;         // empty = the massive ones and the residual sinks of the prompts
-  std::optional<double> factor;  // of every dimension; nullopt = its size over the typical one
-  double tolerance = 1e-4;       // largest logit difference over the largest logit, float32
-  std::string output;            // the folder to make
+  CaptureRequest run;             // how the models run, and the prompts of the self-check
+  std::vector<int> dims;          // empty = the massive ones and the residual sinks of the prompts
+  std::optional<double> factor;   // of every dimension; nullopt = its size over the typical one
+  double tolerance = 1e-4;        // largest logit difference over the largest logit, float32
+  std::string output;             // the folder to make
+  bool describes_itself = false;  // whatever the family: the model's own files do not say it all
 };
 
 struct AbsorbOutcome {

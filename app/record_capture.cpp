@@ -43,7 +43,8 @@ void summarize_losses(const std::string& path, CaptureSummary& summary) {
 
 std::optional<CaptureSummary> record_capture(const ModelFiles& model, const CaptureRequest& request,
                                              const CaptureLayout& layout, const std::string& path,
-                                             CaptureWriter::Existing existing, JobContext job) {
+                                             CaptureWriter::Existing existing, JobContext job,
+                                             const FillRuns& fill) {
   const bool is_edited = std::any_of(request.runs.begin(), request.runs.end(),
                                      [](const RunInput& run) { return run.edit_of >= 0; });
   // The file is made while LibTorch is still loading; edits are checked before it gets its name.
@@ -54,6 +55,7 @@ std::optional<CaptureSummary> record_capture(const ModelFiles& model, const Capt
     provenance.torch = engine.torch_version();
     provenance.kernel = engine.kernel(request);
   });
+  if (fill && !fill(*writer)) return std::nullopt;
   auto summary = load_engine().capture(model, request, *writer, job);
   if (!summary) return summary;
   const bool is_resumed = writer->resume_point() != nullptr;

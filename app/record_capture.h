@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 
@@ -13,9 +14,12 @@ namespace sinkscope {
 // engine, makes the file meanwhile, records, finishes. On the caller's thread, as long as it takes.
 // Canceled: nullopt. Canceled or failed on the way, the whole layers are in `path`.part, from where
 // Existing::resume goes on. Throws Error: those of CaptureWriter, load_engine and Engine::capture.
+// `fill` writes what the request calls recorded before the model runs; false = canceled.
+using FillRuns = std::function<bool(CaptureWriter& writer)>;
 std::optional<CaptureSummary> record_capture(const ModelFiles& model, const CaptureRequest& request,
                                              const CaptureLayout& layout, const std::string& path,
-                                             CaptureWriter::Existing existing, JobContext job);
+                                             CaptureWriter::Existing existing, JobContext job,
+                                             const FillRuns& fill = {});
 
 // "whole layers are in `path`.part", or "no layer in `path`.part is whole yet".
 // "" where there is no such file. Throws what CaptureReader throws.

@@ -49,6 +49,9 @@ struct CaptureRequest {
   // For twins whose baseline lies in another capture (RunInput::baseline_file), by run: the
   // output of its final norm [T, D]. Empty: the baseline is run beside the twin, unrecorded.
   std::vector<std::vector<float>> baseline_final_norms;
+  // The first so many runs are in the writer's file already and are not run; the baselines of their
+  // twins are known as those of another capture are. Not for a recording that is resumed.
+  int n_recorded = 0;
   // Where the means of residual.set come from: these prompts, run through the model as it is,
   // unrecorded. None: from the edited positions of the twins themselves, in the edited pass.
   std::vector<RunInput> calibration;
@@ -76,6 +79,9 @@ struct CaptureSummary {
   double mean_loss = 0;         // over all runs and scored positions; NaN without a head
   double edited_mean_loss = 0;  // the same over the edited twins; NaN without any
   std::vector<float> kl;        // KL(baseline ‖ twin) of every twin's positions with a next token
+  // [runs] of a twin whose baseline was run beside it, unrecorded: that one's final norm [T, D];
+  // empty elsewhere.
+  std::vector<std::vector<float>> baseline_final_norms;
   std::int64_t n_tokens = 0;
   double load_seconds = 0;      // the forward pass waited for weights
   double attention_seconds = 0;   // of the forward pass: softmax attention with its statistics

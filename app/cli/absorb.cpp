@@ -22,8 +22,11 @@ const char* const kHelp =
     "Divides a dimension by k wherever the residual stream is written and multiplies it by k in\n"
     "front of every norm that reads it (2601.22966, PreAffine): the same function, a smaller\n"
     "stream. The folder is checked before it gets its name: the largest difference of a logit on\n"
-    "the prompt must be at most 1e-4 of the largest logit in float32; exit 1 otherwise. Models of\n"
-    "the Llama, Mistral, Qwen2 and Qwen3 families.\n\n"
+    "the prompt must be at most 1e-4 of the largest logit in float32; exit 1 otherwise. A model "
+    "that\n"
+    "reads its stream past norms in a way that cannot be restored is refused, with the reason.\n"
+    "Llama, Mistral, Qwen2 and Qwen3 keep their config.json; every other family gets\n"
+    "sinkscope_arch.json, by which sinkscope opens the folder.\n\n"
     "--json keys: schema (sinkscope.absorb/1), conventions, folder, dims, factors,\n"
     "logits {largest_difference, largest, relative}, max_abs {before, after},\n"
     "kurtosis {before, after}, non_finite_values (null above).\n\n"
@@ -100,9 +103,7 @@ int run_absorb(const std::vector<std::string>& args, Console& console) {
       throw Error(ErrorKind::invalid_argument,
                   "--dims: expected the absorbed dimensions, found all of them");
   }
-  if (flags.run.opening.arch)
-    throw Error(ErrorKind::unsupported,
-                "absorb: a model that --arch describes cannot be written yet");
+  request.describes_itself = flags.run.opening.arch.has_value();
   if (flags.run.dtype && *flags.run.dtype != "float32")
     throw Error(ErrorKind::invalid_argument,
                 "absorb: --dtype is not taken: the self-check compares logits in float32");

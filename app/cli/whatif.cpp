@@ -46,6 +46,10 @@ const char* const kHelp =
     "  {\"edit\":\"attention.value\",\"tokens\":[0],\"scale\":0}\n"
     "  {\"edit\":\"attention.gate\",\"value\":0.5}   or \"weights\"\n"
     "  {\"edit\":\"mlp.activation\",\"kind\":\"sigmoid\"}   silu gelu relu\n\n"
+    "norms: ln1 ln2 ln_final, and behind the halves of a block ln1_post ln2_post, with or without "
+    "blocks.N.;\nof none named, norm.replace takes all that the model has, norm.probe those that "
+    "read "
+    "the stream.\n"
     "dyt: gamma tanh(alpha x), gamma = the gain, no beta, alpha fitted by least squares to the "
     "norm's own\ninputs and outputs (Newton).\n"
     "residual.set \"mean\": over the edited positions of the --calibration prompts in the model as "
@@ -56,11 +60,11 @@ const char* const kHelp =
     "are\nrun and recorded, with that capture's tokens and options. A prompt beside it must be the "
     "same tokens.\nA baseline without residual/final_norm is run again, unrecorded, for the KL.\n\n"
     "--json keys: schema (sinkscope.whatif/1), conventions, model, baseline_file (with "
-    "--baseline), "
-    "runs,\ntokens, edits, loss, perplexity, kl {mean, max, max_run, max_token}, not_retrained, "
-    "touched, "
-    "metrics,\nmax_abs, non_finite_values (null above).\n"
-    "--dry-run --json: as that of capture (sinkscope.plan/1).\n\n"
+    "--baseline), runs,\ntokens, edits, loss, perplexity, kl {mean, max, max_run, max_token}, "
+    "not_retrained, touched, metrics,\nmax_abs, outliers {baseline, edited}, tables {layers, "
+    "sites, tensors, quantities}, by_run,\nnon_finite_values (null above). --csv: run, quantity, "
+    "layer, head, site, token, baseline, edited; of every\nrun, and of all together.\n--dry-run "
+    "--json: as that of capture (sinkscope.plan/1).\n\n"
     "example: sinkscope whatif org/name --edit '{\"edit\":\"residual.clip\",\"limit\":100}' -o "
     "clip.h5";
 
@@ -71,7 +75,7 @@ struct WhatIfFlags {
   RunFlags run;
   RecordFlags record;
   std::optional<std::string> output, baseline, calibration;
-  bool force = false, json = false, dry_run = false;
+  bool force = false, json = false, csv = false, dry_run = false;
 };
 
 void add_flags(CommandLine& command, WhatIfFlags& flags) {
@@ -87,6 +91,7 @@ void add_flags(CommandLine& command, WhatIfFlags& flags) {
   command.flag("--force", flags.force, "replace an existing file");
   command.flag("--dry-run", flags.dry_run, "print how large the capture gets, and stop");
   command.flag("--json", flags.json, "print the outcome as JSON");
+  command.flag("--csv", flags.csv, "print it as CSV, per layer, head and site, run by run");
   add_prompt_flags(command, flags.prompt);
   add_record_flags(command, flags.record);
   add_run_flags(command, flags.run);
@@ -134,6 +139,8 @@ int run_whatif(const std::vector<std::string>& args, Console& console) {
                       "what changed.");
   add_flags(command, flags);
   if (!command.parse(args, console)) return kExitDone;
+  if (flags.json && flags.csv)
+    throw Error(ErrorKind::invalid_argument, "expected one of --json and --csv, found both");
   if (!flags.output && !flags.dry_run)
     throw Error(ErrorKind::invalid_argument, "whatif: expected -o RUN.h5, the capture to make");
   if (!flags.dry_run) require_new_capture(*flags.output, flags.force);
@@ -181,6 +188,8 @@ int run_whatif(const std::vector<std::string>& args, Console& console) {
       what_if_outcome(*reader, 0, SinkOptions{}, known ? &*known : nullptr);
   if (flags.json) {
     console.out << outcome_json(outcome).dump() << '\n';
+  } else if (flags.csv) {
+    console.out << outcome_csv(outcome);
   } else {
     console.out << outcome_text(outcome)
                 << fmt::format("\nnext: sinkscope sinks {}::{}\n", shell_word(*flags.output),

@@ -90,6 +90,7 @@ void WhatIfDesk::follow() {
   if (is_other) {
     forget();
     run_ = run;
+    baseline_ = run == nullptr ? KnownBaseline{} : KnownBaseline{run->path, run->run, {}, {}};
     readCommand();
   }
   const CellRef& cell = session_.selection().cell;

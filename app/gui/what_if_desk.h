@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "app/gui/run_desk.h"
+#include "app/record_what_if.h"
 #include "core/snapshot/what_if_snapshot.h"
 
 namespace sinkscope {
@@ -55,7 +56,8 @@ class WhatIfDesk : public RunDesk {
   void edited();
   std::string commandOf(const WhatIf& edits) const;
   void readCommand();  // of the selected run
-  void takeResult(std::shared_ptr<const WhatIfResult> result, const WhatIf& edits);
+  void takeResult(std::shared_ptr<const WhatIfResult> result, const WhatIf& edits,
+                  const KnownBaseline& baseline);
   void readMaps();          // of the result, for the selected place
   void startPreview();      // of what is selected now; waits for one that is on its way
   bool hasPreview() const;  // an edit is selected
@@ -73,6 +75,7 @@ class WhatIfDesk : public RunDesk {
   std::string recorded_;          // its command, checked; "" until it is read
   std::string recorded_failure_;  // why it cannot be used
   WhatIf result_edits_;           // what the result is of
+  KnownBaseline baseline_;        // of the selected run: its recording, then the newest result
   int n_runs_ = 0;
   BackgroundJob absorb_job_;
   EditList preview_edits_;

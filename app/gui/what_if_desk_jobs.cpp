@@ -9,7 +9,6 @@
 #include "app/cli/parse_text.h"
 #include "app/cli/size_table.h"
 #include "app/gui/what_if_desk.h"
-#include "app/record_capture.h"
 #include "app/replace_file.h"
 #include "app/what_if_plan.h"
 #include "core/error.h"
@@ -60,24 +59,26 @@ void WhatIfDesk::run() {
   const auto run = job_run_ = run_;
   const auto model = this->model()->files;
   job_.start(model->spec().n_layers,
-             [this, run, model, edits, path, recorded = recorded_,
+             [this, run, model, edits, path, recorded = recorded_, known = baseline_,
               folder](JobContext job) -> std::optional<Worker::Deliver> {
                const Unfinished unfinished{path};
                const WhatIfPlan plan = plan_what_if(*model, run->input, recorded, edits);
                require_free_space(path, plan.file_bytes);
-               if (!record_capture(*model, plan.request, plan.layout, path,
-                                   CaptureWriter::Existing::overwrite, job))
-                 return std::nullopt;
+               auto baseline = record_what_if(*model, plan, path, known, job);
+               if (!baseline) return std::nullopt;
                const auto reader = CaptureReader::open(path);
-               const auto result =
-                   std::make_shared<const WhatIfResult>(read_what_if_result(*reader));
+               if (baseline->report == nullptr)
+                 baseline->report = std::make_shared<const SinkReport>(
+                     sink_report(*reader, {baseline->run}, SinkOptions{}));
+               const auto result = std::make_shared<const WhatIfResult>(
+                   read_what_if_result(*reader, baseline->report.get()));
                if (job.stop.stop_requested()) {
                  remove_file(path);
                  return std::nullopt;
                }
-               return [this, run, result, edits] {
+               return [this, run, result, edits, baseline = *std::move(baseline)] {
                  if (run_ == run)
-                   takeResult(result, edits);
+                   takeResult(result, edits, baseline);
                  else
                    remove_file(result->path);
                };
@@ -85,8 +86,10 @@ void WhatIfDesk::run() {
   publish();
 }
 
-void WhatIfDesk::takeResult(std::shared_ptr<const WhatIfResult> result, const WhatIf& edits) {
+void WhatIfDesk::takeResult(std::shared_ptr<const WhatIfResult> result, const WhatIf& edits,
+                            const KnownBaseline& baseline) {
   results_.push_back(result->path);
+  baseline_ = baseline;
   tidy();
   state_.result = std::move(result);
   state_.result_command = commandOf(edits);

@@ -9,6 +9,9 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "capture/checkpoint/absorb_parts.h"
+#include "capture/checkpoint/absorb_tensors.h"
+#include "capture/checkpoint/arch_file.h"
 #include "capture/checkpoint/gguf_writer.h"
 #include "capture/checkpoint/hf_names.h"
 #include "capture/checkpoint/safetensors_writer.h"
@@ -19,130 +22,37 @@ namespace {
 
 namespace fs = std::filesystem;
 
-Role pre_role(Role norm) {
-  return norm == Role::ln1 ? Role::ln1_pre : norm == Role::ln2 ? Role::ln2_pre : Role::ln_final_pre;
+// A family whose folders have all roles under the names of the Llama family, so that config.json
+// and those names say everything.
+bool is_of_llamas_names(const ModelFiles& model) {
+  const std::string& family = model.spec().architecture;
+  return family == "llama" || family == "mistral" || family == "qwen2" || family == "qwen3";
 }
 
-class Writer {
- public:
-  Writer(const ModelFiles& model, const Absorption& absorption)
-      : model_(model), spec_(model.spec()), absorption_(absorption) {}
+std::string llama_name(Role role, int layer) {
+  const std::string own = hf_name(role, layer);
+  return role == Role::unembed ? own : "model." + own;
+}
 
-  std::vector<TensorToWrite> tensors() {
-    add(Role::embed, kNoLayer, Part::columns);
-    for (int layer = 0; layer < spec_.n_layers; ++layer) {
-      for (Role role : layer_roles(spec_)) {
-        if (role == Role::ln1_pre || role == Role::ln2_pre) continue;
-        if (is_gain(role))
-          add_gain(role, layer, writes_through(role) ? -1 : 0);
-        else
-          add(role, layer, writes(role, layer) ? Part::rows : Part::none);
-        if (role == Role::ln1 || role == Role::ln2) add_pre_gain(role, layer);
-      }
-    }
-    add_gain(Role::ln_final, kNoLayer, spec_.tied ? 1 : 0);
-    add_pre_gain(Role::ln_final, kNoLayer);
-    if (spec_.has_head && !spec_.tied) add(Role::unembed, kNoLayer, Part::none);
-    return std::move(tensors_);
-  }
+// The names of a folder that describes itself.
+std::string own_name(Role role, int layer) {
+  return layer == kNoLayer ? std::string(to_string(role))
+                           : fmt::format("blocks.{}.{}", layer, to_string(role));
+}
 
- private:
-  // What of a tensor belongs to a dimension of the stream and is divided.
-  enum class Part { none, columns, rows };
-
-  static bool is_gain(Role role) {
-    return role == Role::ln1 || role == Role::ln2 || role == Role::ln1_post ||
-           role == Role::ln2_post || role == Role::q_norm || role == Role::k_norm;
-  }
-  static bool writes_through(Role role) { return role == Role::ln1_post || role == Role::ln2_post; }
-  // Whether the sub-layer's last matrix writes into the stream itself, past no norm.
-  bool writes(Role role, int layer) const {
-    if (role == Role::o || role == Role::o_bias) return !model_.has(Role::ln1_post, layer);
-    if (role == Role::down || role == Role::down_bias) return !model_.has(Role::ln2_post, layer);
-    return false;
-  }
-
-  static std::string name(Role role, int layer) {
-    const std::string own = hf_name(role, layer);
-    return role == Role::unembed ? own : "model." + own;
-  }
-
-  void add(Role role, int layer, Part part) {
-    if (!model_.has(role, layer)) return;
-    const std::int64_t rows = model_.rows(role, layer), cols = model_.cols(role, layer);
-    TensorToWrite tensor;
-    tensor.name = name(role, layer);
-    tensor.shape = expected_shape(role, spec_).shape;
-    tensor.fill = [this, role, layer, part, cols, is_vector = tensor.shape.size() < 2, rows](
-                      std::int64_t begin, std::int64_t end, float* out) {
-      model_.read_rows(role, layer, begin, is_vector ? rows : end, out);
-      for (std::size_t i = 0; i < absorption_.dims.size(); ++i) {
-        const std::int64_t j = absorption_.dims[i];
-        const auto k = static_cast<float>(absorption_.factors[i]);
-        if (part == Part::columns)
-          for (std::int64_t r = 0; r < end - begin; ++r) out[r * cols + j] /= k;
-        if (part != Part::rows) continue;
-        if (is_vector)
-          out[j] /= k;
-        else if (begin <= j && j < end)
-          std::for_each(out + (j - begin) * cols, out + (j - begin + 1) * cols,
-                        [k](float& w) { w /= k; });
-      }
-    };
-    tensors_.push_back(std::move(tensor));
-  }
-
-  // A norm's gain as its family stores it, that of the dimensions times k^power. float(1 + w) − 1
-  // would lose bits of a stored w, so what does not change is copied.
-  void add_gain(Role role, int layer, int power) {
-    if (!model_.has(role, layer)) return;
-    TensorToWrite tensor;
-    tensor.name = name(role, layer);
-    tensor.shape = expected_shape(role, spec_).shape;
-    tensor.fill = [this, role, layer, power](std::int64_t, std::int64_t, float* out) {
-      const NormGain gain = model_.norm_gain(role, layer);
-      const double offset = spec_.norm_offset;
-      const bool is_stored_alike = offset == 0 || model_.container() == Container::safetensors;
-      for (std::size_t i = 0; i < gain.raw.size(); ++i)
-        out[i] = is_stored_alike ? gain.raw[i] : static_cast<float>(gain.effective[i] - offset);
-      for (std::size_t i = 0; power != 0 && i < absorption_.dims.size(); ++i) {
-        const auto j = static_cast<std::size_t>(absorption_.dims[i]);
-        out[j] = static_cast<float>(gain.effective[j] * std::pow(absorption_.factors[i], power) -
-                                    offset);
-      }
-    };
-    tensors_.push_back(std::move(tensor));
-  }
-
-  void add_pre_gain(Role norm, int layer) {
-    TensorToWrite tensor;
-    tensor.name = name(pre_role(norm), layer);
-    tensor.shape = {spec_.d_model};
-    tensor.fill = [this, role = pre_role(norm), layer](std::int64_t, std::int64_t, float* out) {
-      std::fill_n(out, spec_.d_model, 1.0f);
-      if (model_.has(role, layer)) model_.read_rows(role, layer, 0, 1, out);
-      for (std::size_t i = 0; i < absorption_.dims.size(); ++i)
-        out[absorption_.dims[i]] *= static_cast<float>(absorption_.factors[i]);
-    };
-    tensors_.push_back(std::move(tensor));
-  }
-
-  const ModelFiles& model_;
-  const ArchSpec& spec_;
-  const Absorption& absorption_;
-  std::vector<TensorToWrite> tensors_;
-};
+[[noreturn]] void refuse_divisors(const RopeSpec& rope) {
+  throw Error(ErrorKind::unsupported,
+              fmt::format("absorb: rotary positions with divisors and {} scaling at once cannot be "
+                          "written",
+                          to_string(rope.scaling)));
+}
 
 // rope_parameters of a config.json. Divisors of the inverse frequencies, which a GGUF file holds as
 // a tensor, are what longrope calls its factors.
 nlohmann::ordered_json rope_of(const ModelFiles& model) {
   const RopeSpec& rope = model.spec().rope;
   nlohmann::ordered_json json = {{"rope_theta", rope.theta}, {"rope_type", "default"}};
-  if (rope.has_divisors && rope.scaling != RopeScaling::none)
-    throw Error(ErrorKind::unsupported,
-                fmt::format("absorb: rotary positions with divisors and {} scaling at once cannot "
-                            "be written to a config.json",
-                            to_string(rope.scaling)));
+  if (rope.has_divisors && rope.scaling != RopeScaling::none) refuse_divisors(rope);
   if (rope.has_divisors) {
     const std::vector<float> divisors = model.read_vector(Role::rope_divisors, kNoLayer);
     json["rope_type"] = "longrope";
@@ -192,6 +102,12 @@ nlohmann::ordered_json config_of(const ModelFiles& model) {
   return config;
 }
 
+void write_json(const fs::path& path, const nlohmann::ordered_json& json) {
+  std::ofstream file(path);
+  file << json.dump(2) << '\n';
+  if (!file.flush()) throw Error(ErrorKind::io, path.string() + ": cannot be written");
+}
+
 void write_config(const ModelFiles& model, const fs::path& folder) {
   nlohmann::ordered_json config = model.container() == Container::gguf
                                       ? config_of(model)
@@ -201,10 +117,38 @@ void write_config(const ModelFiles& model, const fs::path& folder) {
   config.erase("quantization_config");
   for (const char* key : {"torch_dtype", "dtype"})
     if (config.contains(key)) config[key] = "float32";
-  std::ofstream file(folder / "config.json");
-  file << config.dump(2) << '\n';
-  if (!file.flush())
-    throw Error(ErrorKind::io, (folder / "config.json").string() + ": cannot be written");
+  write_json(folder / "config.json", config);
+}
+
+// What config.json cannot say of a model whose tensors have names of their own: all of it.
+void write_description(const ModelFiles& model, const std::vector<AbsorbedTensor>& tensors,
+                       const fs::path& folder) {
+  ArchSpec spec = model.spec();
+  spec.name = "";  // the folder's
+  spec.pre_affine = true;
+  spec.norm_offset = 0;  // gains are written as they multiply
+  if (spec.rope.has_divisors) {
+    const std::vector<float> divisors = model.read_vector(Role::rope_divisors, kNoLayer);
+    if (spec.rope.scaling != RopeScaling::none) refuse_divisors(spec.rope);
+    spec.rope.has_divisors = false;
+    spec.rope.scaling = RopeScaling::longrope;
+    spec.rope.short_factor.assign(divisors.begin(), divisors.end());
+    spec.rope.long_factor = spec.rope.short_factor;
+    spec.rope.attention_factor = 1;
+    spec.rope.original_context = spec.n_ctx;
+  }
+  nlohmann::ordered_json roles = nlohmann::ordered_json::object();
+  for (const AbsorbedTensor& made : tensors) {
+    nlohmann::ordered_json& names = roles[to_string(made.role)];
+    if (made.layer == kNoLayer) {
+      names = made.tensor.name;
+      continue;
+    }
+    if (names.is_null())
+      names = std::vector<nlohmann::ordered_json>(static_cast<std::size_t>(spec.n_layers));
+    names[static_cast<std::size_t>(made.layer)] = made.tensor.name;
+  }
+  write_json(folder / kOwnDescription, arch_json(spec, roles));
 }
 
 void copy_if_there(const fs::path& from, const fs::path& to) {
@@ -223,12 +167,9 @@ void check(const ModelFiles& model, const Absorption& absorption) {
   if (!model.obstacles().empty())
     throw Error(ErrorKind::unsupported,
                 fmt::format("{}: {}", model.path(), model.obstacles().front()));
-  const std::string& family = model.spec().architecture;
-  if (family != "llama" && family != "mistral" && family != "qwen2" && family != "qwen3")
+  if (const std::string why = obstacle_to_absorbing(model.spec()); !why.empty())
     throw Error(ErrorKind::unsupported,
-                fmt::format("absorb: models of the family {} cannot be written yet, only llama, "
-                            "mistral, qwen2 and qwen3",
-                            family));
+                fmt::format("absorb: {} would not compute the same: {}", model.path(), why));
   if (absorption.dims.size() != absorption.factors.size() || absorption.dims.empty())
     refuse("absorb: expected one factor for each of one dimension or more");
   for (int d : absorption.dims)
@@ -256,8 +197,12 @@ bool write_absorbed(const ModelFiles& model, const Absorption& absorption,
   fs::create_directories(folder, error);
   if (error)
     throw Error(ErrorKind::io, fmt::format("{}: cannot be made: {}", folder, error.message()));
-  Writer writer(model, absorption);
-  if (!write_safetensors((fs::path(folder) / "model.safetensors").string(), writer.tensors(), stop))
+  const bool describes_itself = absorption.describes_itself || !is_of_llamas_names(model);
+  const std::vector<AbsorbedTensor> tensors =
+      absorbed_tensors(model, absorption, describes_itself ? own_name : llama_name);
+  std::vector<TensorToWrite> to_write;
+  for (const AbsorbedTensor& made : tensors) to_write.push_back(made.tensor);
+  if (!write_safetensors((fs::path(folder) / "model.safetensors").string(), to_write, stop))
     return false;
   if (model.gguf() != nullptr)
     write_gguf_metadata(*model.gguf(), {"tokenizer.", "general.architecture"},
@@ -267,7 +212,10 @@ bool write_absorbed(const ModelFiles& model, const Absorption& absorption,
                              "tokenizer_config.json", "special_tokens_map.json",
                              "added_tokens.json", "generation_config.json", "chat_template.jinja"})
       copy_if_there(fs::path(model.path()) / name, fs::path(folder) / name);
-  write_config(model, folder);
+  if (describes_itself)
+    write_description(model, tensors, folder);
+  else
+    write_config(model, folder);
   return true;
 }
 

@@ -10,22 +10,27 @@
 namespace sinkscope {
 
 // The lossless PreAffine transfer (2601.22966; the science reference's section 7): a dimension j of
-// the residual stream is divided by k in every writer (embedding column j, row j of o_proj and
-// down_proj and of their biases; where a norm stands behind them, its gain j instead) and
-// multiplied by k in front of every norm that reads it. A tied head reads the divided embedding, so
-// the final norm's gain j is multiplied by k as well.
+// the residual stream is divided by k in every writer (embedding column j, row j of the last matrix
+// of attention, MLP and experts and of their biases; where a norm stands behind them, its gain j
+// and bias j instead) and multiplied by k in front of every norm that reads it, or in column j of
+// the matrices of a half without one. A tied head reads the divided embedding, so gain j and bias j
+// of the final norm are multiplied by k as well. absorb_parts.h has it role by role.
 struct Absorption {
   std::vector<int> dims;
   std::vector<double> factors;  // k > 0, one a dimension; powers of two change no bit of a product
+  bool describes_itself =
+      false;  // of the Llama family, too, as a model that --arch describes has to
 };
 
-// Writes `folder`: model.safetensors (float32), config.json with "pre_affine": true, and the
-// tokenizer: the files of a Hugging Face folder, or tokenizer.gguf, the metadata of a GGUF file.
-// Sinkscope opens it again; other programs that do not know pre_affine would read it wrongly.
+// Writes `folder`: model.safetensors (float32); for the Llama family and its nearest kin
+// config.json with "pre_affine": true, for the others sinkscope_arch.json, the whole architecture
+// as info --arch-json writes it; and the tokenizer: the files of a Hugging Face folder, or
+// tokenizer.gguf, the metadata of a GGUF file. Sinkscope opens it again; other programs that do not
+// know pre_affine would read it wrongly, or not at all.
 // false: stopped between two pieces of a tensor, the folder is not whole.
 // Throws Error: invalid_argument (a dimension that is not there, factors that are not above 0, a
-// folder that exists and is not empty), unsupported (an architecture whose writers are not known,
-// rotary positions that no config.json can say), io.
+// folder that exists and is not empty), unsupported (a model of which this would make another one,
+// saying why; rotary positions that cannot be written), io.
 bool write_absorbed(const ModelFiles& model, const Absorption& absorption,
                     const std::string& folder, const std::stop_token& stop = {});
 

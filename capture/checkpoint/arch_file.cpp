@@ -136,18 +136,23 @@ class RoleWriter {
 
 }  // namespace
 
-nlohmann::ordered_json arch_to_json(const ModelFiles& model) {
-  RoleWriter writer(model);
+nlohmann::ordered_json arch_json(const ArchSpec& spec, const nlohmann::ordered_json& roles) {
   return Ordered{
       {"schema", kSchema},
       {"conventions",
        {{"roles", "tensor names; a list has one entry a block, null where it has none"},
         {"packing", "how a role lies in a tensor that it shares, or that has another shape"},
         {"window", "keys a query sees, its own included; 0 = all before it"}}},
-      {"spec", spec_to_json(model.spec())},
-      {"roles", writer.roles},
-      {"packing", writer.packing},
-      {"unmapped", writer.unmapped()}};
+      {"spec", spec_to_json(spec)},
+      {"roles", roles}};
+}
+
+nlohmann::ordered_json arch_to_json(const ModelFiles& model) {
+  RoleWriter writer(model);
+  Ordered json = arch_json(model.spec(), writer.roles);
+  json["packing"] = writer.packing;
+  json["unmapped"] = writer.unmapped();
+  return json;
 }
 
 ArchFile::ArchFile(const std::string& path) {

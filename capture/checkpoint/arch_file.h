@@ -20,6 +20,11 @@ namespace sinkscope {
 //   packing   role -> how it lies in its tensor, where it has none to itself (packing.h's words)
 //   unmapped  patterns of tensors without a role: only written, for who describes a new family
 nlohmann::ordered_json arch_to_json(const ModelFiles& model);
+// The same of a model yet to be: roles as above, each with a tensor to itself.
+nlohmann::ordered_json arch_json(const ArchSpec& spec, const nlohmann::ordered_json& roles);
+
+// Such a file in a model's folder describes that model without being asked for.
+inline constexpr const char* kOwnDescription = "sinkscope_arch.json";
 
 // A family made of such a file. Holds the texts that its table points to: not to be copied.
 class ArchFile {

@@ -178,6 +178,11 @@ std::unique_ptr<ModelFiles> open_folder(const std::string& folder, const OpenOpt
                 fmt::format("{}: expected one GGUF file, found {}; name one: {}", folder,
                             names.size(), fmt::join(names, ", ")));
   }
+  const fs::path own = fs::path(folder) / kOwnDescription;
+  if (arch == nullptr && is_there(own.string())) {
+    const ArchFile described(own.string());
+    return open_safetensors(folder, find_shards(folder, options), folder, &described);
+  }
   return open_safetensors(folder, find_shards(folder, options), folder, arch);
 }
 

@@ -165,7 +165,8 @@ std::vector<Role> layer_roles(const ArchSpec& spec, int layer) {
   add(roles, spec.has_norm_gate(layer, Role::ln2), {Role::ln2_gate_down, Role::ln2_gate_up});
   add_mlp(roles, spec, layer);
   add_norm(roles, spec, spec.has_ln2_post, Role::ln2_post);
-  add(roles, spec.pre_affine, {Role::ln1_pre, Role::ln2_pre});
+  add(roles, spec.pre_affine && spec.has_ln1, {Role::ln1_pre});
+  add(roles, spec.pre_affine && spec.has_ln2, {Role::ln2_pre});
   add(roles, spec.d_per_layer > 0,
       {Role::per_layer_gate, Role::per_layer_out, Role::per_layer_post});
   add(roles, spec.layer_scale, {Role::layer_scale});
@@ -180,7 +181,7 @@ std::vector<Role> outer_roles(const ArchSpec& spec) {
   add(roles, spec.d_per_layer > 0,
       {Role::per_layer_embed, Role::per_layer_proj, Role::per_layer_norm});
   add_norm(roles, spec, spec.has_final_norm, Role::ln_final);
-  add(roles, spec.pre_affine, {Role::ln_final_pre});
+  add(roles, spec.pre_affine && spec.has_final_norm, {Role::ln_final_pre});
   return roles;
 }
 

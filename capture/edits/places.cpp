@@ -19,7 +19,18 @@ namespace {
 }  // namespace
 
 const char* norm_role_name(Role role) {
-  return role == Role::ln1 ? "ln1" : role == Role::ln2 ? "ln2" : "ln_final";
+  switch (role) {
+    case Role::ln1:
+      return "ln1";
+    case Role::ln1_post:
+      return "ln1_post";
+    case Role::ln2:
+      return "ln2";
+    case Role::ln2_post:
+      return "ln2_post";
+    default:
+      return "ln_final";
+  }
 }
 
 bool names_site(const NameList& names, Site site, int layer) {
@@ -39,8 +50,24 @@ bool names_norm(const NameList& names, Role role, int layer) {
   });
 }
 
+bool reads_stream(const ArchSpec& spec, Role role) {
+  const bool is_behind_a_half = role == Role::ln1_post || role == Role::ln2_post;
+  return !is_behind_a_half || spec.post_norm;
+}
+
 bool has_norm(const ArchSpec& spec, Role role) {
-  return role == Role::ln1 ? spec.has_ln1 : role == Role::ln2 ? spec.has_ln2 : spec.has_final_norm;
+  switch (role) {
+    case Role::ln1:
+      return spec.has_ln1;
+    case Role::ln1_post:
+      return spec.has_ln1_post;
+    case Role::ln2:
+      return spec.has_ln2;
+    case Role::ln2_post:
+      return spec.has_ln2_post;
+    default:
+      return spec.has_final_norm;
+  }
 }
 
 void check_sites(const char* edit, const NameList& names, const ArchSpec& spec) {
@@ -59,20 +86,20 @@ void check_sites(const char* edit, const NameList& names, const ArchSpec& spec) 
 }
 
 void check_norms(const char* edit, const NameList& names, const ArchSpec& spec) {
-  const int n_layers = spec.n_layers;
-  const std::string block_norms =
-      std::string(spec.has_ln1 ? "ln1, " : "") + (spec.has_ln2 ? "ln2, " : "");
+  std::string known;
+  for (Role role : kBlockNorms)
+    if (has_norm(spec, role)) known += std::string(norm_role_name(role)) + ", ";
   for (const std::string& name : names) {
     bool exists = spec.has_final_norm && names_norm({name}, Role::ln_final, kNoLayer);
-    for (int layer = 0; layer < n_layers && !exists; ++layer)
-      exists = (spec.has_ln1 && names_norm({name}, Role::ln1, layer)) ||
-               (spec.has_ln2 && names_norm({name}, Role::ln2, layer));
+    for (int layer = 0; layer < spec.n_layers && !exists; ++layer)
+      exists = std::any_of(std::begin(kBlockNorms), std::end(kBlockNorms), [&](Role role) {
+        return has_norm(spec, role) && names_norm({name}, role, layer);
+      });
     if (!exists)
-      refuse(fmt::format(
-          "{}: no norm '{}' in this model of {} blocks; expected {}ln_final, with or "
-          "without blocks.N.{}",
-          edit, name, n_layers, block_norms,
-          name.ends_with("_post") ? " (norms behind a half of a block cannot be edited)" : ""));
+      refuse(
+          fmt::format("{}: no norm '{}' in this model of {} blocks; expected {}ln_final, with or "
+                      "without blocks.N.",
+                      edit, name, spec.n_layers, known));
   }
 }
 

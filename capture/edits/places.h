@@ -15,7 +15,11 @@ struct Place {
   auto operator<=>(const Place&) const = default;
 };
 
-// "ln1", "ln2", "ln_final".
+// The norms that edits know: ln1, ln1_post, ln2, ln2_post of a block, then ln_final. The _post ones
+// stand behind a half of the block: before its output is added, or with post-norm behind the sum.
+inline constexpr Role kBlockNorms[] = {Role::ln1, Role::ln1_post, Role::ln2, Role::ln2_post};
+
+// "ln1", "ln1_post", "ln2", "ln2_post", "ln_final".
 const char* norm_role_name(Role role);
 
 // "hook_resid_post" or "blocks.3.hook_resid_post" against (site, layer). No name means the states
@@ -23,6 +27,8 @@ const char* norm_role_name(Role role);
 bool names_site(const NameList& names, Site site, int layer);
 // "ln1" or "blocks.3.ln1" against (role, layer); no name means every norm.
 bool names_norm(const NameList& names, Role role, int layer);
+// Whether a norm of this role reads the stream: without a name, probes are of these.
+bool reads_stream(const ArchSpec& spec, Role role);
 
 // Whether the edit is made at this residual state, under its own name or as the resid_pre of the
 // next block, which is the same state. The last block has no next one.
@@ -33,7 +39,7 @@ bool is_at_state(const E& edit, Site site, int layer, int n_layers) {
          edit.layers.contains(layer + 1) && names_site(edit.sites, Site::resid_pre, layer + 1);
 }
 
-// Whether the model has a norm of this role: ln1, ln2 or ln_final.
+// Whether the model has a norm of this role, one of those that edits know.
 bool has_norm(const ArchSpec& spec, Role role);
 
 // Throw Error{invalid_argument} for a name that no place of the model has; `edit` is named in the

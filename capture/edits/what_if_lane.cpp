@@ -122,8 +122,7 @@ template <class F>
 void WhatIfLane::for_probes(const Place& place, const F& f) const {
   for (std::size_t i = 0; i < parts_.what_if.size(); ++i) {
     const auto* probe = std::get_if<NormProbe>(&parts_.what_if[i]);
-    if (probe == nullptr || !parts_.at_norm(probe->norms, probe->layers, place.role, place.layer))
-      continue;
+    if (probe == nullptr || !parts_.at_norm(*probe, place.role, place.layer)) continue;
     f(i, *probe, ProbeTarget{parts_.mask(probe->tokens, ids_), parts_.dims(probe->dims)});
   }
 }

@@ -28,6 +28,12 @@ void WhatIfParts::prepare() {
   add_attention();
 }
 
+template <class E>
+bool WhatIfParts::at_block_norm(const E& edit, int layer) const {
+  return std::any_of(std::begin(kBlockNorms), std::end(kBlockNorms),
+                     [&](Role role) { return at_norm(edit, role, layer); });
+}
+
 // Whether names and layers together leave any place at all.
 template <class E>
 bool WhatIfParts::takes_effect(const E& edit) const {
@@ -38,10 +44,8 @@ bool WhatIfParts::takes_effect(const E& edit) const {
             is_at_state(edit, Site::resid_post, layer, spec.n_layers);
     return any;
   } else if constexpr (requires { edit.norms; }) {
-    bool any = at_norm(edit.norms, edit.layers, Role::ln_final, kNoLayer);
-    for (int layer = 0; layer < spec.n_layers; ++layer)
-      any = any || at_norm(edit.norms, edit.layers, Role::ln1, layer) ||
-            at_norm(edit.norms, edit.layers, Role::ln2, layer);
+    bool any = at_norm(edit, Role::ln_final, kNoLayer);
+    for (int layer = 0; layer < spec.n_layers; ++layer) any = any || at_block_norm(edit, layer);
     return any;
   }
   if constexpr (requires { edit.heads; }) {
@@ -58,9 +62,7 @@ std::string WhatIfParts::idle_part(E edit) const {
   const IndexSet layers = edit.layers;
   const auto is_idle_at = [&](int layer) {
     edit.layers = IndexSet({layer});
-    if constexpr (requires { edit.norms; })
-      return !at_norm(edit.norms, edit.layers, Role::ln1, layer) &&
-             !at_norm(edit.norms, edit.layers, Role::ln2, layer);
+    if constexpr (requires { edit.norms; }) return !at_block_norm(edit, layer);
     return !takes_effect(edit);
   };
   for (int layer : layers.members())
@@ -138,7 +140,7 @@ void WhatIfParts::add_replacement(std::size_t i, const NormReplace& edit) {
   const std::int64_t D = spec.d_model;
   int n_found = 0;
   const auto add = [&](Role role, int layer) {
-    if (!at_norm(edit.norms, edit.layers, role, layer)) return;
+    if (!at_norm(edit, role, layer)) return;
     NormReplacement by;
     by.with = edit.with;
     by.doubles_gate = edit.start == "identity" && !file;
@@ -148,7 +150,8 @@ void WhatIfParts::add_replacement(std::size_t i, const NormReplace& edit) {
       if (!file && edit.lambda != 1)
         by.pre_gain = at::ones({D}, at::dtype(at::kFloat).device(device))
                           .index_fill_(0, dims(edit.dims), edit.lambda);
-      if (spec.pre_affine) by.own_pre_gain = own_pre_gain(role, layer);
+      const bool has_own = role != Role::ln1_post && role != Role::ln2_post && spec.pre_affine;
+      if (has_own) by.own_pre_gain = own_pre_gain(role, layer);
     } else if (file) {
       by.gate_down = file->read(prefix + ".gate_down", {-1, D});
       by.gate_up = file->read(prefix + ".gate_up",
@@ -157,10 +160,8 @@ void WhatIfParts::add_replacement(std::size_t i, const NormReplace& edit) {
     replacements[{i, Place{role, Site::resid_pre, layer}}] = by;
     ++n_found;
   };
-  for (int layer = 0; layer < spec.n_layers; ++layer) {
-    add(Role::ln1, layer);
-    add(Role::ln2, layer);
-  }
+  for (int layer = 0; layer < spec.n_layers; ++layer)
+    for (Role role : kBlockNorms) add(role, layer);
   add(Role::ln_final, kNoLayer);
   if (n_found == 0) refuse("norm.replace: its norms and layers name no norm of this model");
 }

@@ -4,6 +4,7 @@
 #include <ATen/ATen.h>
 
 #include <map>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -41,17 +42,22 @@ struct WhatIfParts {
   at::Tensor dims(const IndexSet& set) const {
     return index_tensor(set.within(spec.d_model, "dims"), device);
   }
-  bool at_norm(const NameList& names, const IndexSet& layers, Role role, int layer) const {
+  template <class E>
+  bool at_norm(const E& edit, Role role, int layer) const {
     // Blocks are chosen by layers; the final norm belongs to no block, so a choice leaves it out.
-    const bool in_layers =
-        layer == kNoLayer ? layers.is_all() || !names.empty() : layers.contains(layer);
-    return in_layers && has_norm(spec, role) && names_norm(names, role, layer);
+    const bool in_layers = layer == kNoLayer ? edit.layers.is_all() || !edit.norms.empty()
+                                             : edit.layers.contains(layer);
+    const bool is_meant =
+        !std::is_same_v<E, NormProbe> || !edit.norms.empty() || reads_stream(spec, role);
+    return in_layers && is_meant && has_norm(spec, role) && names_norm(edit.norms, role, layer);
   }
   // Checks every edit and reads its weights; errors as WhatIfPass says.
   void prepare();
 
  private:
   void check(std::size_t i);
+  template <class E>
+  bool at_block_norm(const E& edit, int layer) const;
   template <class E>
   bool takes_effect(const E& edit) const;
   template <class E>

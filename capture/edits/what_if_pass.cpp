@@ -112,7 +112,7 @@ void WhatIfPass::prepare_norm(Role role, int layer, const std::vector<at::Tensor
         by->second.dyt_alpha = fit_dyt_alpha(inputs, norm);
     }
     const auto* probe = std::get_if<NormProbe>(&parts_->what_if[i]);
-    if (probe == nullptr || !parts_->at_norm(probe->norms, probe->layers, role, layer)) continue;
+    if (probe == nullptr || !parts_->at_norm(*probe, role, layer)) continue;
     const bool of_output =
         probe->mode == ProbeMode::direct_const || probe->mode == ProbeMode::remove_const;
     if (!of_output && probe->mode != ProbeMode::mean) continue;

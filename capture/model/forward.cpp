@@ -42,6 +42,16 @@ at::Tensor normed(const BlockPass& pass, Role role, const Norm& norm, const at::
   return out.y;
 }
 
+// The norm behind a half, of what it reads.
+at::Tensor post_normed(const BlockPass& pass, bool is_first, const at::Tensor& x) {
+  const Role role = is_first ? Role::ln1_post : Role::ln2_post;
+  const Norm& norm = is_first ? pass.w.ln1_post : pass.w.ln2_post;
+  pass.listener.on_norm_input(role, pass.layer, x);
+  const at::Tensor y = pass.edits.on_norm(role, pass.layer, x, norm).y;
+  pass.listener.on_tap(is_first ? Site::ln1_post_out : Site::ln2_post_out, pass.layer, y);
+  return y;
+}
+
 // The stream with what a half adds to it: normed and scaled where the model
 // does so.
 at::Tensor added(const BlockPass& pass, Role half, const at::Tensor& stream,
@@ -49,21 +59,14 @@ at::Tensor added(const BlockPass& pass, Role half, const at::Tensor& stream,
   const auto& [spec, w, layer, rotary, listener, edits, state] = pass;
   const bool is_first = half == Role::ln1;
   const Norm& norm = is_first ? w.ln1_post : w.ln2_post;
-  const Site site = is_first ? Site::attn_out : Site::mlp_out;
-  const Site norm_site = is_first ? Site::ln1_post_out : Site::ln2_post_out;
   at::Tensor sum = out;
-  if (norm.exists() && !spec.post_norm) {
-    sum = apply_norm(norm, sum).y;
-    listener.on_tap(norm_site, layer, sum);
-  }
+  if (norm.exists() && !spec.post_norm) sum = post_normed(pass, is_first, sum);
   if (spec.residual_scale != 1) sum = sum * spec.residual_scale;
-  listener.on_tap(site, layer, sum);
+  listener.on_tap(is_first ? Site::attn_out : Site::mlp_out, layer, sum);
   sum = stream + sum;
   if (!spec.post_norm) return sum;
   listener.on_tap(is_first ? Site::resid_mid_sum : Site::resid_post_sum, layer, sum);
-  sum = apply_norm(norm, sum).y;
-  listener.on_tap(norm_site, layer, sum);
-  return sum;
+  return post_normed(pass, is_first, sum);
 }
 
 // What a layer makes of its own input, added behind the MLP.
@@ -261,11 +264,17 @@ at::Tensor mix_tokens(const BlockPass& pass, const at::Tensor& n1) {
 
 }  // namespace
 
-at::Tensor attention_half(const BlockPass& pass, const at::Tensor& x) {
-  const at::Tensor n1 = normed(pass, Role::ln1, pass.w.ln1, pass.w.ln1_pre, x);
-  const at::Tensor out = mix_tokens(pass, n1);
-  if (!out.defined()) return {};
+at::Tensor attention_out(const BlockPass& pass, const at::Tensor& x) {
+  return mix_tokens(pass, normed(pass, Role::ln1, pass.w.ln1, pass.w.ln1_pre, x));
+}
+
+at::Tensor after_attention(const BlockPass& pass, const at::Tensor& x, const at::Tensor& out) {
   return added(pass, Role::ln1, x, out);
+}
+
+at::Tensor post_norm_input(const ArchSpec& spec, const at::Tensor& x, const at::Tensor& out) {
+  if (!spec.post_norm) return out;
+  return x + (spec.residual_scale != 1 ? out * spec.residual_scale : out);
 }
 
 namespace {
@@ -289,10 +298,12 @@ at::Tensor feed_forward(const BlockPass& pass, const at::Tensor& n2, const at::T
 
 }  // namespace
 
-at::Tensor mlp_half(const BlockPass& pass, const at::Tensor& mid, const at::Tensor& seen) {
-  const at::Tensor n2 = normed(pass, Role::ln2, pass.w.ln2, pass.w.ln2_pre, seen);
-  at::Tensor x = added(pass, Role::ln2, mid, feed_forward(pass, n2, seen));
-  x = with_layer_input(pass, x);
+at::Tensor mlp_out(const BlockPass& pass, const at::Tensor& seen) {
+  return feed_forward(pass, normed(pass, Role::ln2, pass.w.ln2, pass.w.ln2_pre, seen), seen);
+}
+
+at::Tensor after_mlp(const BlockPass& pass, const at::Tensor& mid, const at::Tensor& out) {
+  const at::Tensor x = with_layer_input(pass, added(pass, Role::ln2, mid, out));
   return pass.w.layer_scale.defined() ? (x * pass.w.layer_scale).to(x.scalar_type()) : x;
 }
 

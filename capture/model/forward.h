@@ -26,7 +26,8 @@ class TapListener {
   // Attention of one block: the listener runs `call` through the body of its choice, keeping the
   // statistics it wants, and returns z [T, H, d]; undefined = canceled.
   virtual at::Tensor on_attention(int layer, const AttentionCall& call) = 0;
-  // What a norm reads, where that is not the residual state itself (PreAffine).
+  // What a norm reads, where that is not the residual state itself: with PreAffine, and behind a
+  // half.
   virtual void on_norm_input(Role /*role*/, int /*layer*/, const at::Tensor& /*x*/) {}
   // The pass goes on in the middle, with the residual state that was tapped last.
   virtual void on_resume(const at::Tensor& /*stream*/) {}
@@ -66,11 +67,17 @@ at::Tensor rotate(const at::Tensor& x, const RotaryTable& rotary);
 // them:
 //   n = N₁(x);  x += N₁'(Wo · Attn(RoPE(N_q(Wq n)), RoPE(N_k(Wk n)), Wv n));  x += N₂'(MLP(N₂(x)))
 // (post-norm: x ← N₁'(x + …), x ← N₂'(x + …); then what the layer adds of its own input), in two
-// halves, each from one residual state to the next, before that is edited or tapped. The second
-// half reads `seen`: the state after the first half, or the block's input where the two halves are
-// parallel. Out of place, no decision about gradients. Undefined = canceled.
-at::Tensor attention_half(const BlockPass& pass, const at::Tensor& x);
-at::Tensor mlp_half(const BlockPass& pass, const at::Tensor& mid, const at::Tensor& seen);
+// halves, each from one residual state to the next, before that is edited or tapped. Of each half
+// first what it puts out, then the state with it. The second half reads `seen`: the state after the
+// first half, or the block's input where the two halves are parallel. Out of place, no decision
+// about gradients. Undefined = canceled.
+at::Tensor attention_out(const BlockPass& pass, const at::Tensor& x);
+at::Tensor mlp_out(const BlockPass& pass, const at::Tensor& seen);
+at::Tensor after_attention(const BlockPass& pass, const at::Tensor& x, const at::Tensor& out);
+at::Tensor after_mlp(const BlockPass& pass, const at::Tensor& mid, const at::Tensor& out);
+
+// What N₁' or N₂' reads of a state and what a half has put out: that, or with post-norm their sum.
+at::Tensor post_norm_input(const ArchSpec& spec, const at::Tensor& x, const at::Tensor& out);
 
 // What a norm reads: gain₁ ⊙ x, or x itself where there is no such gain.
 at::Tensor norm_input(const at::Tensor& x, const at::Tensor& pre_gain);

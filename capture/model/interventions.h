@@ -29,7 +29,7 @@ class Interventions {
   virtual ~Interventions() = default;
   // The stream at a residual site, before it is tapped. x [1, T, D].
   virtual at::Tensor on_residual(Site /*site*/, int /*layer*/, const at::Tensor& x) { return x; }
-  // The norm of role ln1, ln2 or ln_final: its output, normally apply_norm(norm, x).
+  // A norm of the stream or behind a half: its output, normally apply_norm(norm, x).
   virtual NormOutput on_norm(Role role, int layer, const at::Tensor& x, const Norm& norm);
   // Null: attention as it is.
   virtual const AttentionEdit* on_attention(int /*layer*/) { return nullptr; }

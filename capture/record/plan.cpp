@@ -43,7 +43,8 @@ std::vector<StatsSite> statistics_sites(const ArchSpec& spec) {
     s.layers = site_layers(spec, site);
     s.width = 1;
     for (int n : site_dims(spec, site)) s.width *= n == kSeqLen ? 1 : n;
-    s.is_norm = site == Site::ln1_out || site == Site::ln2_out || site == Site::ln_final_out;
+    s.is_norm = site == Site::ln1_out || site == Site::ln2_out || site == Site::ln_final_out ||
+                site == Site::ln1_post_out || site == Site::ln2_post_out;
     s.is_residual = site == Site::resid_pre || site == Site::resid_mid || site == Site::resid_post;
     sites.push_back(s);
   }

@@ -18,11 +18,6 @@ std::map<int, int> rows_of(const std::vector<int>& layers) {
   return rows;
 }
 
-// The norm's input is the latest residual state for block norms and the final one.
-bool reads_residual(Site site) {
-  return site == Site::ln1_out || site == Site::ln2_out || site == Site::ln_final_out;
-}
-
 bool is_residual(Site site) {
   return site == Site::resid_pre || site == Site::resid_mid || site == Site::resid_post;
 }
@@ -103,7 +98,7 @@ void RunRecorder::on_tap(Site site, int layer, const at::Tensor& value) {
   if (!has_statistics(site)) return;
   const at::Tensor x = host_matrix(value);
   const auto stats = stats_of(x);
-  write_stats(site, layer, stats, reads_residual(site) ? residual_stats_ : nullptr, std::nullopt);
+  write_stats(site, layer, stats, input_stats(site), std::nullopt);
   if (site == Site::ln_final_out && layout_.stream)
     queue_.push(x.numel() * 4, [x, run = run_](CaptureWriter& writer) {
       writer.write(run, "residual/final_norm", {0, 0}, {x.size(0), x.size(1)},
@@ -112,8 +107,15 @@ void RunRecorder::on_tap(Site site, int layer, const at::Tensor& value) {
 }
 
 // The norm that comes next reads this and not the residual state.
-void RunRecorder::on_norm_input(Role /*role*/, int /*layer*/, const at::Tensor& value) {
-  on_resume(value);
+void RunRecorder::on_norm_input(Role role, int /*layer*/, const at::Tensor& value) {
+  const bool is_behind_a_half = role == Role::ln1_post || role == Role::ln2_post;
+  (is_behind_a_half ? half_input_stats_ : residual_stats_) = stats_of(host_matrix(value));
+}
+
+RunRecorder::SharedStats RunRecorder::input_stats(Site norm) const {
+  if (norm == Site::ln1_out || norm == Site::ln2_out || norm == Site::ln_final_out)
+    return residual_stats_;
+  return norm == Site::ln1_post_out || norm == Site::ln2_post_out ? half_input_stats_ : nullptr;
 }
 
 void RunRecorder::on_resume(const at::Tensor& stream) {

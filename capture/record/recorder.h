@@ -45,6 +45,7 @@ class RunRecorder : public TapListener {
   SharedStats stats_of(const at::Tensor& x);  // of a host_matrix [T, width]
   void on_residual(Site site, int layer, const at::Tensor& x);
   void on_sum(int row, const at::Tensor& x);  // residual/prenorm
+  SharedStats input_stats(Site norm) const;   // of what that norm has read; null = not known
   void write_stats(Site site, int layer, const SharedStats& stats, const SharedStats& norm_input,
                    std::optional<double> median);
   void write_block_state(int state, const SharedStats& stats);
@@ -59,7 +60,8 @@ class RunRecorder : public TapListener {
   std::map<std::string, std::map<int, int>> stats_rows_, tap_rows_;  // hook -> block -> row
   std::map<int, int> attention_rows_, pattern_rows_;                 // block -> row
   std::optional<MapRecorder> maps_;
-  SharedStats residual_stats_;  // of the latest residual site: what the next norm reads
+  SharedStats residual_stats_;    // of the latest residual site: what the next norm reads
+  SharedStats half_input_stats_;  // of what the next norm behind a half reads
 };
 
 // Spreads work over LibTorch's own threads.

@@ -40,12 +40,17 @@ class Run {
         job_(job),
         device_(resolve_device(request.device)),
         resume_(writer.resume_point()),
-        groups_(resume_ != nullptr ? resumed_groups(request, model.spec().d_model, *resume_)
-                                   : prompt_groups(request, model.spec().d_model)),
+        groups_(resume_ != nullptr
+                    ? resumed_groups(request, model.spec().d_model, *resume_)
+                    : prompt_groups(request, model.spec().d_model, request.n_recorded)),
         pass_(model, device_, scalar_type(request.dtype),
               groups_.size() > 1 ? request.weight_budget : 0),
         what_ifs_(what_ifs_of(request, model, device_)),
         queue_(writer, kQueueBytes) {
+    if (resume_ != nullptr && request.n_recorded > 0)
+      throw Error(ErrorKind::invalid_argument,
+                  "a recording that is resumed takes no runs over from another");
+    summary_.baseline_final_norms.resize(request.runs.size());
     if (!what_ifs_.empty()) require_one_group(request, model.spec().d_model);
   }
 
@@ -80,10 +85,10 @@ class Run {
     job_.progress.done = 0;  // the same progress may have seen another recording
     const ArchSpec& spec = model_.spec();
     std::int64_t in_blocks = 0, at_head = 0;
-    for (std::size_t r = 0; r < request_.runs.size(); ++r) {
+    for (auto r = static_cast<std::size_t>(request_.n_recorded); r < request_.runs.size(); ++r) {
       const RunInput& run = request_.runs[r];
       summary_.n_tokens += run.seq_len();
-      at_head += run.seq_len() * (run.baseline_file.empty() ? 1 : 2);
+      at_head += run.seq_len() * (has_other_baseline(request_, r) ? 2 : 1);
       if (is_run_again(request_, r)) in_blocks += run.seq_len();
     }
     in_blocks += summary_.n_tokens;
@@ -188,12 +193,15 @@ class Run {
                        std::make_unique<SilentListener>(job_.stop, device_.is_cpu()), nullptr);
   }
 
-  // The baseline of a twin of another capture: at the final norm it is known, or was run again.
+  // A baseline that is not among the runs: at the final norm it is known, or was run again.
   at::Tensor baseline_norm(int r, std::vector<at::Tensor>& run_again) {
     const auto run = static_cast<std::size_t>(r);
     if (is_run_again(request_, run)) {
       at::Tensor normed = std::move(run_again.front());
       run_again.erase(run_again.begin());
+      const at::Tensor kept = normed.to(at::kCPU, at::kFloat).contiguous();
+      const float* values = kept.const_data_ptr<float>();
+      summary_.baseline_final_norms[run].assign(values, values + kept.numel());
       return normed;
     }
     const std::vector<float>& known = request_.baseline_final_norms[run];
@@ -213,6 +221,7 @@ class Run {
     const std::ptrdiff_t n = last - first;
     std::vector<at::Tensor> run_again(normed.begin() + n, normed.end());
     std::vector<HeadRun> heads;
+    auto next_other = static_cast<int>(n);
     for (int r = first; r < last; ++r) {
       const RunInput& input = request_.runs[static_cast<std::size_t>(r)];
       HeadRun head;
@@ -220,12 +229,12 @@ class Run {
       head.normed = std::move(normed[static_cast<std::size_t>(r - first)]);
       head.token_ids = input.token_ids;
       head.baseline = input.edit_of < 0 ? -1 : input.edit_of - first;
-      if (!input.baseline_file.empty()) head.baseline = static_cast<int>(n) + r - first;
+      if (has_other_baseline(request_, static_cast<std::size_t>(r))) head.baseline = next_other++;
       heads.push_back(std::move(head));
     }
     for (int r = first; r < last; ++r) {
       const RunInput& input = request_.runs[static_cast<std::size_t>(r)];
-      if (input.baseline_file.empty()) continue;
+      if (!has_other_baseline(request_, static_cast<std::size_t>(r))) continue;
       HeadRun head;
       head.run = kUnrecorded;
       head.normed = baseline_norm(r, run_again);

@@ -2,18 +2,22 @@
 #include "capture/run/model_pass.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace sinkscope {
 namespace {
 
-// Calls `prepare` once for every what-if, with the streams of its own lanes in order.
-template <class F>
-void for_what_ifs(const std::vector<Lane>& lanes, const F& prepare) {
-  std::map<WhatIfPass*, std::vector<at::Tensor>> streams;
+// Calls `prepare` once for every what-if, with a tensor of each of its own lanes in order.
+template <class Of, class F>
+void for_what_ifs(const std::vector<Lane>& lanes, const Of& of, const F& prepare) {
+  std::map<WhatIfPass*, std::vector<at::Tensor>> tensors;
   for (const Lane& lane : lanes)
-    if (lane.what_if != nullptr)
-      streams[lane.what_if].push_back(lane.block_input.defined() ? lane.block_input : lane.stream);
-  for (const auto& [what_if, own] : streams) prepare(*what_if, own);
+    if (lane.what_if != nullptr) tensors[lane.what_if].push_back(of(lane));
+  for (const auto& [what_if, own] : tensors) prepare(*what_if, own);
+}
+
+at::Tensor state_of(const Lane& lane) {
+  return lane.block_input.defined() ? lane.block_input : lane.stream;
 }
 
 }  // namespace
@@ -29,7 +33,7 @@ ModelPass::ModelPass(const ModelFiles& model, at::Device device, at::ScalarType 
                   3 * std::max(spec_.widest_mlp(), spec_.moe.n_used * spec_.moe.d_expert)) {
   if (spec_.has_head) head_rows_.emplace(model, device, dtype);
   final_norm_ = read_norm(model, Role::ln_final, kNoLayer, device);
-  if (spec_.pre_affine)
+  if (spec_.pre_affine && spec_.has_final_norm)
     final_pre_gain_ =
         at::tensor(model.read_vector(Role::ln_final_pre, kNoLayer), at::kFloat).to(device);
   if (spec_.rope.has_divisors) divisors_ = model.read_vector(Role::rope_divisors, kNoLayer);
@@ -67,10 +71,21 @@ Lane ModelPass::start(const std::vector<int>& token_ids, std::unique_ptr<TapList
 void ModelPass::prepare_norm(const std::vector<Lane>& lanes, Role role, int layer, const Norm& norm,
                              const at::Tensor& pre_gain) {
   if (!norm.exists()) return;
-  for_what_ifs(lanes, [&](WhatIfPass& what_if, std::vector<at::Tensor> streams) {
-    for (at::Tensor& x : streams) x = norm_input(x, pre_gain);
-    what_if.prepare_norm(role, layer, streams, norm);
-  });
+  for_what_ifs(
+      lanes, [&](const Lane& lane) { return norm_input(state_of(lane), pre_gain); },
+      [&](WhatIfPass& what_if, const std::vector<at::Tensor>& inputs) {
+        what_if.prepare_norm(role, layer, inputs, norm);
+      });
+}
+
+void ModelPass::prepare_post_norm(const std::vector<Lane>& lanes, Role role, int layer,
+                                  const Norm& norm) {
+  if (!norm.exists()) return;
+  for_what_ifs(
+      lanes, [&](const Lane& lane) { return post_norm_input(spec_, lane.stream, lane.half_out); },
+      [&](WhatIfPass& what_if, const std::vector<at::Tensor>& inputs) {
+        what_if.prepare_norm(role, layer, inputs, norm);
+      });
 }
 
 void ModelPass::residual_states(std::vector<Lane>& lanes, Site site, const LayerWeights& w,
@@ -78,7 +93,7 @@ void ModelPass::residual_states(std::vector<Lane>& lanes, Site site, const Layer
   std::vector<at::Tensor> calibration;
   for (const Lane& lane : lanes)
     if (lane.is_calibration) calibration.push_back(lane.stream);
-  for_what_ifs(lanes, [&](WhatIfPass& what_if, const std::vector<at::Tensor>& streams) {
+  for_what_ifs(lanes, state_of, [&](WhatIfPass& what_if, const std::vector<at::Tensor>& streams) {
     what_if.prepare_residual(site, layer, calibration.empty() ? streams : calibration);
   });
   for (Lane& lane : lanes) lane.stream = residual_state(block(lane, w, layer), site, lane.stream);
@@ -99,15 +114,24 @@ bool ModelPass::run_blocks(std::vector<Lane>& lanes, JobContext job, int first_l
     for (Lane& lane : lanes) {
       if (job.stop.stop_requested()) return false;
       if (spec_.parallel) lane.block_input = lane.stream;
-      lane.stream = attention_half(block(lane, *w, layer), lane.stream);
-      if (!lane.stream.defined()) return false;
+      lane.half_out = attention_out(block(lane, *w, layer), lane.stream);
+      if (!lane.half_out.defined()) return false;
+    }
+    prepare_post_norm(lanes, Role::ln1_post, layer, w->ln1_post);
+    for (Lane& lane : lanes) {
+      const at::Tensor out = std::exchange(lane.half_out, at::Tensor());
+      lane.stream = after_attention(block(lane, *w, layer), lane.stream, out);
     }
     if (!spec_.parallel) residual_states(lanes, Site::resid_mid, *w, layer);
     prepare_norm(lanes, Role::ln2, layer, w->ln2, w->ln2_pre);
     for (Lane& lane : lanes) {
       if (job.stop.stop_requested()) return false;
-      lane.stream = mlp_half(block(lane, *w, layer), lane.stream,
-                             spec_.parallel ? lane.block_input : lane.stream);
+      lane.half_out = mlp_out(block(lane, *w, layer), state_of(lane));
+    }
+    prepare_post_norm(lanes, Role::ln2_post, layer, w->ln2_post);
+    for (Lane& lane : lanes) {
+      const at::Tensor out = std::exchange(lane.half_out, at::Tensor());
+      lane.stream = after_mlp(block(lane, *w, layer), lane.stream, out);
       lane.block_input = at::Tensor();
       job.progress.done += layer_work_ * lane.stream.size(1);
     }

@@ -26,6 +26,7 @@ struct Lane {
   std::unique_ptr<Interventions> edits;  // never null
   at::Tensor stream;                  // [1, T, D]; between layers a lane is this and nothing else
   at::Tensor block_input;             // of a block whose halves are parallel, while it runs
+  at::Tensor half_out;                // what half a block has put out, until the stream has it
   std::vector<RotaryTable> rotaries;  // one for each kind of positions in the model
   std::unique_ptr<LaneState> state = std::make_unique<LaneState>();
 };
@@ -61,6 +62,7 @@ class ModelPass {
  private:
   void prepare_norm(const std::vector<Lane>& lanes, Role role, int layer, const Norm& norm,
                     const at::Tensor& pre_gain);
+  void prepare_post_norm(const std::vector<Lane>& lanes, Role role, int layer, const Norm& norm);
   BlockPass block(const Lane& lane, const LayerWeights& w, int layer) const;
   void residual_states(std::vector<Lane>& lanes, Site site, const LayerWeights& w, int layer);
 

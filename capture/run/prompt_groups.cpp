@@ -20,15 +20,21 @@ std::vector<std::pair<int, int>> resumed_groups(const CaptureRequest& request, i
   return groups;
 }
 
+bool has_other_baseline(const CaptureRequest& request, std::size_t run) {
+  const RunInput& input = request.runs[run];
+  return input.edit_of >= 0 && (!input.baseline_file.empty() || input.edit_of < request.n_recorded);
+}
+
 bool is_run_again(const CaptureRequest& request, std::size_t run) {
-  return !request.runs[run].baseline_file.empty() &&
+  return has_other_baseline(request, run) &&
          (run >= request.baseline_final_norms.size() || request.baseline_final_norms[run].empty());
 }
 
 void require_one_group(const CaptureRequest& request, int d_model) {
   std::int64_t bytes = 0;
-  std::size_t n = request.runs.size();
-  for (std::size_t r = 0; r < request.runs.size(); ++r) {
+  const auto first = static_cast<std::size_t>(request.n_recorded);
+  std::size_t n = request.runs.size() - first;
+  for (std::size_t r = first; r < request.runs.size(); ++r) {
     const std::int64_t state = state_bytes(request.runs[r].seq_len(), d_model);
     bytes += is_run_again(request, r) ? 2 * state : state;
   }

@@ -17,7 +17,10 @@ namespace sinkscope {
 std::vector<std::pair<int, int>> resumed_groups(const CaptureRequest& request, int d_model,
                                                 const RecordingState& state);
 
-// Whether the baseline of this run, a twin of another capture, has to be run again.
+// Whether the baseline of this run, a twin, is not run as one of the request's runs: it is in
+// another capture or recorded already.
+bool has_other_baseline(const CaptureRequest& request, std::size_t run);
+// Whether it has to be run again, unrecorded: its final norm is not known.
 bool is_run_again(const CaptureRequest& request, std::size_t run);
 
 // Prompts under what-ifs advance together, and with them whatever runs beside them, so all have to

@@ -8,6 +8,7 @@
 #include <limits>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <string_view>
 
 #include "core/error.h"
 #include "core/figure/figure_parts.h"
@@ -24,8 +25,11 @@ struct NormKindName {
   const char* role;
   const char* name;
 };
-constexpr NormKindName kNormKinds[] = {
-    {"ln1", "attention norms"}, {"ln2", "FFN norms"}, {"ln_final", "final norm"}};
+constexpr NormKindName kNormKinds[] = {{"ln1", "attention norms"},
+                                       {"ln2", "FFN norms"},
+                                       {"ln_final", "final norm"},
+                                       {"ln1_post", "norms behind attention"},
+                                       {"ln2_post", "norms behind the FFN"}};
 
 std::string outlier_text(const RescaleOptions& options) {
   if (options.dims.empty()) return "the token's largest dimension";
@@ -165,7 +169,7 @@ FigurePanel share_panel(const RescaleReport& report, const std::string& title) {
   std::vector<FigureSeries> series;
   int color = 0;
   for (const NormKindName& kind : kNormKinds) {
-    FigureSeries dots{kind.name, Style::dots, color++, {}, {}};
+    FigureSeries dots{kind.name, Style::dots, color, {}, {}};
     for (const NormEvidence& e : report.norms) {
       if (e.role != kind.role) continue;
       for (std::size_t t = 0; t < e.r2.size(); ++t) {
@@ -174,7 +178,9 @@ FigurePanel share_panel(const RescaleReport& report, const std::string& title) {
         dots.y.push_back(e.share_after[t]);
       }
     }
+    if (dots.x.empty() && std::string_view(kind.role).ends_with("_post")) continue;
     series.push_back(std::move(dots));
+    ++color;
   }
   FigureSeries heads{fmt::format("heads, key {}", report.options.key), Style::dots, color, {}, {}};
   for (const HeadEvidence& e : report.heads) {

@@ -43,8 +43,21 @@ Gains gains_of(const Row& gain, const std::vector<int>& dims) {
   return g;
 }
 
-bool reads_stream(const std::string& role) {
-  return role == "ln1" || role == "ln2" || role == "ln_final";
+// Norms of what a half of a block puts out, before it is added.
+bool is_behind_a_half(const std::string& role) { return role == "ln1_post" || role == "ln2_post"; }
+
+bool is_of_the_stream(const std::string& role) {
+  return role == "ln1" || role == "ln2" || role == "ln_final" || is_behind_a_half(role);
+}
+
+// Why a norm of heads or latents has no evidence.
+std::string missing_input(const std::string& role) {
+  const bool is_of_heads = role == "q_norm" || role == "k_norm";
+  return is_of_heads ? fmt::format(
+                           "its input: {} before the norm, which no capture keeps (attn.hook_{} is "
+                           "behind it)",
+                           role[0] == 'q' ? "queries" : "keys", role[0])
+                     : std::string("its input, which no capture keeps");
 }
 
 // One norm of one block, as it is read.
@@ -67,9 +80,8 @@ class NormReporter {
 
   void add_norms() {
     for (const NormFacts& norm : read_norms(reader_, run_)) {
-      if (!reads_stream(norm.role))
-        report_.not_computed["the norm " + norm.role] =
-            "statistics of its input, which captures do not keep";
+      if (!is_of_the_stream(norm.role))
+        report_.not_computed["the norm " + norm.role] = missing_input(norm.role);
       else if (norm.kind == "rms")
         add_norms(norm);
       else
@@ -82,7 +94,12 @@ class NormReporter {
  private:
   void add_norms(const NormFacts& norm) {
     const std::string at = fmt::format("stats/{}.hook_out", norm.role);
-    if (!reader_.has(run_, at + "/token/input_r2")) return;
+    if (!reader_.has(run_, at + "/token/input_r2")) {
+      if (is_behind_a_half(norm.role))
+        report_.not_computed["the norm " + norm.role] =
+            "statistics of its input, which this capture lacks: record it again";
+      return;
+    }
     const std::vector<int> layers = reader_.read_i32(run_, at + "/layers");
     const std::int64_t T = report_.n_tokens;
     for (std::size_t n = 0; n < layers.size(); ++n) {
@@ -104,11 +121,11 @@ class NormReporter {
       NormInput input = input_of(norm, place - norm.layers.begin(), e);
       input.rms = read("input_rms");
       input.change = norm_change(reader_, run_, what_if_, e.role, e.layer);
-      choose_dims(e, input);
+      if (!choose_dims(e, input)) continue;
       fill(e, input);
       if (!take_recorded_shares(e) && input.change != NormChange::none)
         note_change(e, input, "share after");
-      if (source_.weights) next_linear(e, input);
+      if (source_.weights && !is_behind_a_half(e.role)) next_linear(e, input);
       report_.norms.push_back(std::move(e));
     }
   }
@@ -146,39 +163,72 @@ class NormReporter {
     return e.role == "ln1" ? 2 * e.layer : 2 * e.layer + 1;
   }
 
-  // What each token's dimension, or the chosen ones together, are to the norm; of several from the
-  // stream.
-  void choose_dims(NormEvidence& e, NormInput& input) const {
-    const double clip = report_.options.clip;
+  // What each token's dimension, or the chosen ones together, are to the norm. False = what the
+  // chosen ones are is not known; said in not_computed.
+  bool choose_dims(NormEvidence& e, NormInput& input) {
     if (report_.options.dims.empty()) {
-      for (std::size_t t = 0; t < e.r2.size(); ++t) {
-        const int d = e.dim[t];  // −1: a token without any finite value
-        const double square = e.r2[t] * input.rms[t] * input.rms[t] * source_.model.d_model;
-        const double limit = d < 0 ? kNaN : clip * static_cast<double>(input.pre[d]);
-        input.share_gain[t] = d < 0 ? kNaN : std::abs(static_cast<double>(input.gain[d]));
-        input.clipped_part[t] = std::min(1.0, limit * limit / square);
-      }
-      return;
+      take_largest(e, input);
+      return true;
     }
+    const auto visit = [&](int first, const ConstMapF& rows) {
+      for (Eigen::Index r = 0; r < rows.rows(); ++r)
+        take_chosen(e, input, static_cast<std::size_t>(first + r),
+                    rows.row(r).cwiseProduct(input.pre));
+    };
+    if (!is_behind_a_half(e.role))
+      for_each_stream_block(reader_, run_, input_site(e), source_.model.d_model, visit);
+    else if (!take_chosen_of_output(e, input))
+      return false;
+    std::fill(e.dim.begin(), e.dim.end(), report_.options.dims.front());
+    return true;
+  }
+
+  void take_largest(NormEvidence& e, NormInput& input) const {
+    const double clip = report_.options.clip;
+    for (std::size_t t = 0; t < e.r2.size(); ++t) {
+      const int d = e.dim[t];  // −1: a token without any finite value
+      const double square = e.r2[t] * input.rms[t] * input.rms[t] * source_.model.d_model;
+      const double limit = d < 0 ? kNaN : clip * static_cast<double>(input.pre[d]);
+      input.share_gain[t] = d < 0 ? kNaN : std::abs(static_cast<double>(input.gain[d]));
+      input.clipped_part[t] = std::min(1.0, limit * limit / square);
+    }
+  }
+
+  // Of one token's norm input.
+  void take_chosen(NormEvidence& e, NormInput& input, std::size_t t, const Row& seen) const {
+    const std::vector<int>& dims = report_.options.dims;
+    e.r2[t] = joint_r2({seen.data(), static_cast<std::size_t>(seen.size())}, dims);
+    double square = 0, after = 0, clipped = 0;
+    for (int d : dims) {
+      const double h = seen[d], limit = report_.options.clip * static_cast<double>(input.pre[d]);
+      square += h * h;
+      after += std::pow(h * static_cast<double>(input.gain[d]), 2);
+      clipped += std::min(h * h, limit * limit);
+    }
+    input.share_gain[t] = square > 0 ? std::sqrt(after / square) : 0;
+    input.clipped_part[t] = square > 0 ? clipped / square : 1;
+  }
+
+  // What a norm behind a half has read is in no capture, but its output over its gain is that over
+  // its root mean square.
+  bool take_chosen_of_output(NormEvidence& e, NormInput& input) {
+    std::string needs;
+    if (input.change != NormChange::none)
+      needs = "the norm as it is, which this what-if edits";
+    else if ((input.gain.array() == 0).any())
+      needs = "gains other than 0: those hide part of its input";
     const auto visit = [&](int first, const ConstMapF& rows) {
       for (Eigen::Index r = 0; r < rows.rows(); ++r) {
         const auto t = static_cast<std::size_t>(first + r);
-        const Row seen = rows.row(r).cwiseProduct(input.pre);
-        e.r2[t] =
-            joint_r2({seen.data(), static_cast<std::size_t>(seen.size())}, report_.options.dims);
-        double square = 0, after = 0, clipped = 0;
-        for (int d : report_.options.dims) {
-          const double h = seen[d], limit = clip * static_cast<double>(input.pre[d]);
-          square += h * h;
-          after += std::pow(h * static_cast<double>(input.gain[d]), 2);
-          clipped += std::min(h * h, limit * limit);
-        }
-        input.share_gain[t] = square > 0 ? std::sqrt(after / square) : 0;
-        input.clipped_part[t] = square > 0 ? clipped / square : 1;
+        const auto rms = static_cast<float>(std::sqrt(input.rms[t] * input.rms[t] + e.eps));
+        take_chosen(e, input, t, (rows.row(r).array() / input.gain.array() * rms).matrix());
       }
     };
-    for_each_stream_block(reader_, run_, input_site(e), source_.model.d_model, visit);
-    std::fill(e.dim.begin(), e.dim.end(), report_.options.dims.front());
+    if (needs.empty() &&
+        !for_each_output_block(reader_, run_, e.role, e.layer, source_.model.d_model, visit))
+      needs = "its recorded output: --record all";
+    if (!needs.empty()) report_.not_computed["chosen dimensions at " + e.role] = needs;
+    return needs.empty();
   }
 
   void fill(NormEvidence& e, const NormInput& input) {

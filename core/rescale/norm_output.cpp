@@ -19,6 +19,9 @@ bool is_at_norm(const E& edit, const std::string& role, int layer) {
   const bool is_named =
       edit.norms.empty() || std::any_of(edit.norms.begin(), edit.norms.end(),
                                         [&](const auto& n) { return n == role || n == full; });
+  // Without a name, a probe is of the norms that read the stream.
+  const bool is_behind_a_half = role.ends_with("_post");
+  if (std::is_same_v<E, NormProbe> && edit.norms.empty() && is_behind_a_half) return false;
   const bool in_layers =
       layer < 0 ? edit.layers.is_all() || !edit.norms.empty() : edit.layers.contains(layer);
   return is_named && in_layers;

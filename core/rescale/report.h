@@ -24,7 +24,7 @@ struct RescaleOptions {
 
 // One norm of one block; arrays [T]. NaN = not computed, and not_computed says why.
 struct NormEvidence {
-  std::string role;  // "ln1", "ln2", "ln_final"
+  std::string role;  // "ln1", "ln2", "ln_final"; behind a half of a block "ln1_post", "ln2_post"
   int layer = -1;    // −1 = the final norm
   double eps = 0;
   std::vector<int> dim;             // of the largest |h|; the first of dims where those are given
@@ -37,7 +37,7 @@ struct NormEvidence {
   double gain_max = 0;              // max |λ|
   std::vector<double> gain_dim;     // |λ_d|, of several dimensions the largest
   std::vector<double> bound_1, bound_5, lower;  // lower holds without ε only
-  std::vector<double> next_linear;  // |y_d| ‖W[:,d]‖ / ‖W y‖; empty when not computed
+  std::vector<double> next_linear;  // |y_d| ‖W[:,d]‖ / ‖W y‖; empty when not computed or not read
   int n_above = 0;                  // tokens whose output lies above bound (5) or (1): must be 0
   int n_not_finite = 0;  // tokens whose output or bound is not finite: neither above nor below
 };

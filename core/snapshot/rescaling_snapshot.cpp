@@ -24,8 +24,11 @@ constexpr std::size_t kManyPoints = 4096;
 struct KindName {
   const char *role, *name;
 };
-constexpr KindName kKinds[] = {
-    {"ln1", "attention norms"}, {"ln2", "FFN norms"}, {"ln_final", "final norm"}};
+constexpr KindName kKinds[] = {{"ln1", "attention norms"},
+                               {"ln1_post", "norms behind attention"},
+                               {"ln2", "FFN norms"},
+                               {"ln2_post", "norms behind the FFN"},
+                               {"ln_final", "final norm"}};
 
 std::vector<RescalingPoint> thinned(std::vector<RescalingPoint> points) {
   if (points.size() <= kManyPoints) return points;

@@ -25,7 +25,7 @@ struct RescalingPoint {
   double x = 0, y = 0;
 };
 
-// The norms of one kind: attention norms (ln1), FFN norms (ln2), the final norm.
+// The norms of one kind: attention norms (ln1), FFN norms (ln2), behind a half, the final norm.
 struct NormCloud {
   std::string role, name;
   // r against ‖y‖_rms / max|λ|: below bound (1), drawn for the largest gain ratio among the points.

@@ -14,27 +14,14 @@ namespace {
 
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
-const Peak* largest_of(const std::vector<Peak>& peaks, std::size_t& site) {
-  const Peak* most = nullptr;
-  for (std::size_t i = 0; i < peaks.size(); ++i) {
-    if (peaks[i].token < 0 || (most != nullptr && peaks[i].value <= most->value)) continue;
-    most = &peaks[i];
-    site = i;
-  }
-  return most;
-}
-
-std::string outlier_place(const WhatIfOutcome& outcome, const std::vector<Peak>& peaks) {
-  std::size_t site = 0;
-  const Peak* peak = largest_of(peaks, site);
-  if (peak == nullptr) return "nowhere";
-  return fmt::format("{} at {}, token {}, dimension {}", readable(peak->value),
-                     outcome.sites.at(site), peak->token, peak->dim);
+std::string moved(const char* what, const std::string& before, const std::string& after) {
+  return before == after ? fmt::format("{}: {}, as before", what, after)
+                         : fmt::format("{}: {}; now {}", what, before, after);
 }
 
 }  // namespace
 
-WhatIfResult read_what_if_result(const CaptureReader& reader) {
+WhatIfResult read_what_if_result(const CaptureReader& reader, const SinkReport* baseline) {
   WhatIfResult result;
   result.path = reader.path();
   const std::string run = reader.runs().front();
@@ -43,14 +30,15 @@ WhatIfResult read_what_if_result(const CaptureReader& reader) {
     throw Error(ErrorKind::not_found, fmt::format("{}: {} has no twin", reader.path(), run));
   result.before = read_run_facts(reader, run);
   result.after = read_run_facts(reader, twins.front());
-  result.outcome = what_if_outcome(reader, 0, SinkOptions{});
+  result.outcome = what_if_outcome(reader, 0, SinkOptions{}, baseline);
   if (reader.has(twins.front(), "compare/kl")) {
     result.kl = reader.read_f64(twins.front(), "compare/kl");
     if (!result.kl.empty()) result.kl.pop_back();  // the last position has no next token
   }
-  result.outlier_text = fmt::format("largest |x|: {}; now {}",
-                                    outlier_place(result.outcome, result.outcome.peaks.baseline),
-                                    outlier_place(result.outcome, result.outcome.peaks.edited));
+  const Compared<Outliers>& at = result.outcome.outliers;
+  result.outlier_text =
+      moved("largest |x|", largest_text(at.baseline, false), largest_text(at.edited, false)) +
+      '\n' + moved("attention sinks", sink_text(at.baseline, false), sink_text(at.edited, false));
   return result;
 }
 

@@ -21,12 +21,12 @@ struct WhatIfResult {
   RunFacts before, after;
   WhatIfOutcome outcome;
   std::vector<double> kl;  // [T−1] KL(before ‖ after) of the next token, nats; empty without a head
-  std::string outlier_text;  // where the largest |x| was, and where it is now
+  std::string outlier_text;  // where the largest |x| and the sinks were, and where they are now
 };
 
-// Of the capture's first run and its first twin. Throws Error{not_found} without one, and what the
-// sink report throws.
-WhatIfResult read_what_if_result(const CaptureReader& reader);
+// Of the capture's first run and its first twin. `baseline`: the sink report of that run where it
+// is known already. Throws Error{not_found} without a twin, and what the sink report throws.
+WhatIfResult read_what_if_result(const CaptureReader& reader, const SinkReport* baseline = nullptr);
 
 // One line of the table of numbers.
 struct OutcomeLine {

@@ -16,7 +16,7 @@ namespace sinkscope {
 // {"edit":"residual.clip","limit":100,"sites":["hook_resid_post"]}. Every list defaults to all.
 
 // Names of sites or norms; all of them when empty. Sites are hook names with or without their
-// block ("hook_resid_post", "blocks.3.hook_resid_mid"); norms are roles ("ln1", "ln2", "ln_final").
+// block ("hook_resid_post", "blocks.3.hook_resid_mid"); norms are roles (ln1, ln2, ln1_post, …).
 using NameList = std::vector<std::string>;
 
 // h ← clamp(h, −limit, limit), on the stream itself (2601.22966; two-sided).

@@ -286,6 +286,10 @@ NormInput read_norm_input(const CaptureReader& reader, const std::string& run,
   NormInput input;
   input.role = role;
   input.layer = role == "ln_final" ? -1 : layer;
+  if (role.ends_with("_post"))
+    unsupported(role +
+                ": what a norm behind a half of a block reads is not recorded; a rerun shows "
+                "its edit");
   if (!reader.has(run, "residual/stream"))
     throw Error(
         ErrorKind::not_found,

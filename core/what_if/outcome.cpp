@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -12,6 +13,8 @@
 
 namespace sinkscope {
 namespace {
+
+constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
 // Runs of the capture with a twin of this number, and the twins.
 Compared<std::vector<std::string>> twins(const CaptureReader& reader, int edit) {
@@ -32,44 +35,113 @@ Compared<std::vector<std::string>> twins(const CaptureReader& reader, int edit) 
   return names;
 }
 
-void read_kl(const CaptureReader& reader, const Compared<std::vector<std::string>>& names,
-             WhatIfOutcome& outcome) {
-  const std::vector<std::string>& runs = names.edited;
-  double sum = 0, n = 0;
-  for (std::size_t r = 0; r < runs.size(); ++r) {
-    if (!reader.has(runs[r], "compare/kl")) continue;
-    const std::vector<double> kl = reader.read_f64(runs[r], "compare/kl");
-    for (std::size_t t = 0; t + 1 < kl.size(); ++t) {
-      sum += kl[t];
-      ++n;
-      if (!(kl[t] > outcome.kl_max)) continue;
-      outcome.kl_max = kl[t];
-      outcome.kl_max_run = std::stoi(names.baseline[r].substr(3));  // "run3"
-      outcome.kl_max_token = static_cast<int>(t);
-    }
+RunOutcome run_outcome(const CaptureReader& before, const CaptureReader& after,
+                       const std::string& run, const std::string& twin) {
+  RunOutcome outcome;
+  outcome.number = std::stoi(run.substr(3));  // "run3"
+  outcome.loss = {mean_loss(before, {run}), mean_loss(after, {twin})};
+  if (after.has(twin, "compare/kl")) {
+    outcome.kl = after.read_f64(twin, "compare/kl");
+    if (!outcome.kl.empty()) outcome.kl.pop_back();  // the last position has no next token
   }
-  outcome.kl_mean = n > 0 ? sum / n : std::numeric_limits<double>::quiet_NaN();
+  return outcome;
 }
 
-// Scalars of each run, and the largest of what is one number a site or tensor; averaged over runs.
-std::vector<std::pair<std::string, double>> scalars(const SinkReport& report) {
-  std::vector<std::pair<std::string, double>> all;
-  for (const RunReport& run : report.runs)
-    for (const Quantity& q : quantities(run)) {
-      if (q.values.empty() || q.axis == Quantity::Axis::layer_head) continue;
-      double value = std::numeric_limits<double>::quiet_NaN();
-      for (double v : q.values)
-        if (!(v <= value) && std::isfinite(v)) value = v;
-      const std::string name = q.axis == Quantity::Axis::none ? q.name : q.name + ".largest";
-      const auto known =
-          std::find_if(all.begin(), all.end(), [&](const auto& p) { return p.first == name; });
-      const double share = value / static_cast<double>(report.runs.size());
-      if (known == all.end())
-        all.emplace_back(name, share);
-      else
-        known->second += share;
+// Each position of each run counts once.
+void pool_kl(WhatIfOutcome& outcome) {
+  double sum = 0, n = 0;
+  for (const RunOutcome& run : outcome.runs)
+    for (std::size_t t = 0; t < run.kl.size(); ++t) {
+      sum += run.kl[t];
+      ++n;
+      if (!(run.kl[t] > outcome.kl_max)) continue;
+      outcome.kl_max = run.kl[t];
+      outcome.kl_max_run = run.number;
+      outcome.kl_max_token = static_cast<int>(t);
     }
-  return all;
+  outcome.kl_mean = n > 0 ? sum / n : kNaN;
+}
+
+double largest_finite(const std::vector<double>& values) {
+  double most = kNaN;
+  for (double v : values)
+    if (!(v <= most) && std::isfinite(v)) most = v;
+  return most;
+}
+
+// Quantities of both sides by name, in the first one's order.
+std::vector<ComparedQuantity> compared(const std::vector<Quantity>& before,
+                                       const std::vector<Quantity>& after) {
+  std::vector<ComparedQuantity> both;
+  const auto named = [&](const std::string& name) {
+    return std::find_if(both.begin(), both.end(),
+                        [&](const auto& q) { return q.shape.name == name; });
+  };
+  const auto add = [&](const Quantity& q,
+                       std::vector<double> Compared<std::vector<double>>::*side) {
+    auto known = named(q.name);
+    if (known == both.end()) {
+      ComparedQuantity fresh{q, {}};
+      fresh.shape.values.clear();
+      fresh.values.baseline.assign(q.values.size(), kNaN);
+      fresh.values.edited = fresh.values.baseline;
+      known = both.insert(both.end(), std::move(fresh));
+    }
+    if ((known->values.*side).size() == q.values.size()) known->values.*side = q.values;
+  };
+  for (const Quantity& q : before) add(q, &Compared<std::vector<double>>::baseline);
+  for (const Quantity& q : after) add(q, &Compared<std::vector<double>>::edited);
+  return both;
+}
+
+// Means over runs, cell by cell.
+std::vector<Quantity> means_of(const SinkReport& report) {
+  std::vector<Quantity> means;
+  for (const SpreadTable& table : report.all.spreads) {
+    Quantity mean = table.shape;
+    for (const Spread& spread : table.cells) mean.values.push_back(spread.mean);
+    means.push_back(std::move(mean));
+  }
+  return means;
+}
+
+// The largest cell of each run, then the mean over the runs that have one.
+Compared<double> mean_largest(const std::vector<RunOutcome>& runs, const std::string& name) {
+  Compared<double> sum, n;
+  const auto add = [](double largest, double& to, double& count) {
+    if (std::isnan(largest)) return;
+    to += largest;
+    ++count;
+  };
+  for (const RunOutcome& run : runs)
+    for (const ComparedQuantity& q : run.quantities) {
+      if (q.shape.name != name) continue;
+      add(largest_finite(q.values.baseline), sum.baseline, n.baseline);
+      add(largest_finite(q.values.edited), sum.edited, n.edited);
+    }
+  return {n.baseline > 0 ? sum.baseline / n.baseline : kNaN,
+          n.edited > 0 ? sum.edited / n.edited : kNaN};
+}
+
+void compare_metrics(const SinkReport& before, const SinkReport& after, WhatIfOutcome& outcome) {
+  for (std::size_t r = 0; r < outcome.runs.size(); ++r)
+    if (r < before.runs.size() && r < after.runs.size())
+      outcome.runs[r].quantities = compared(quantities(before.runs[r]), quantities(after.runs[r]));
+  outcome.tables = compared(means_of(before), means_of(after));
+  for (const ComparedQuantity& q : outcome.tables) {
+    if (q.shape.axis == Quantity::Axis::layer_head || q.values.baseline.empty()) continue;
+    const std::string& name = q.shape.name;
+    if (q.shape.axis == Quantity::Axis::none)
+      outcome.metrics.emplace_back(
+          name, Compared<double>{q.values.baseline.front(), q.values.edited.front()});
+    else
+      outcome.metrics.emplace_back(name + ".largest", mean_largest(outcome.runs, name));
+  }
+  const RunReport& first = before.runs.front();
+  outcome.attention_layers = first.attention.layers;
+  outcome.sites = first.residual.sites;
+  outcome.tensors = first.residual.outlier_tensors.names;
+  outcome.outliers = {outliers_of(before), outliers_of(after)};
 }
 
 }  // namespace
@@ -111,25 +183,20 @@ WhatIfOutcome what_if_outcome(const CaptureReader& reader, int edit, const SinkO
   outcome.n_runs = static_cast<int>(names.baseline.size());
   outcome.what_if = parse_what_if(reader.input(names.edited.front()).what_if);
   std::vector<std::vector<int>> token_ids;
-  for (const std::string& run : names.baseline) {
-    const RunInput input = before_reader.input(run);
+  for (std::size_t r = 0; r < names.baseline.size(); ++r) {
+    const RunInput input = before_reader.input(names.baseline[r]);
     outcome.n_tokens += input.seq_len();
     token_ids.push_back(input.token_ids);
     if (!input.bos_positions.empty() && input.bos_positions.front() == 0) ++outcome.n_with_bos;
+    outcome.runs.push_back(run_outcome(before_reader, reader, names.baseline[r], names.edited[r]));
+    outcome.runs.back().n_tokens = input.seq_len();
   }
   outcome.touched = touched_by(outcome.what_if, token_ids);
   outcome.loss = {mean_loss(before_reader, names.baseline), mean_loss(reader, names.edited)};
-  read_kl(reader, names, outcome);
+  pool_kl(outcome);
   const SinkReport before =
       baseline != nullptr ? *baseline : sink_report(before_reader, names.baseline, options);
-  const SinkReport after = sink_report(reader, names.edited, options);
-  const auto old_values = scalars(before), new_values = scalars(after);
-  for (std::size_t i = 0; i < old_values.size() && i < new_values.size(); ++i)
-    if (old_values[i].first == new_values[i].first)
-      outcome.metrics.emplace_back(old_values[i].first,
-                                   Compared<double>{old_values[i].second, new_values[i].second});
-  outcome.sites = before.runs.front().residual.sites;
-  outcome.peaks = {before.runs.front().residual.max_abs, after.runs.front().residual.max_abs};
+  compare_metrics(before, sink_report(reader, names.edited, options), outcome);
   return outcome;
 }
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/sink_report.h"
+#include "core/what_if/outliers.h"
 #include "core/what_if/what_if.h"
 
 namespace sinkscope {
@@ -29,6 +30,21 @@ struct Touched {
 std::vector<Touched> touched_by(const WhatIf& what_if,
                                 const std::vector<std::vector<int>>& token_ids);
 
+// One quantity of a sink report on both sides, cell by cell; NaN = not there on this side.
+struct ComparedQuantity {
+  Quantity shape;  // values empty
+  Compared<std::vector<double>> values;
+};
+
+// One run and its twin.
+struct RunOutcome {
+  int number = 0;  // 3 is run3
+  int n_tokens = 0;
+  Compared<double> loss;   // mean over positions 1 … T−1; NaN without a head
+  std::vector<double> kl;  // [T−1] KL(baseline ‖ edited) of the next token; empty without a head
+  std::vector<ComparedQuantity> quantities;
+};
+
 // What an edit did: read from a capture that holds runs and their twins.
 struct WhatIfOutcome {
   std::string model;
@@ -41,10 +57,15 @@ struct WhatIfOutcome {
   Compared<double> loss;      // mean over positions 1 … T−1 of all runs; NaN without a head
   double kl_mean = 0, kl_max = 0;        // over positions 0 … T−2 of all runs
   int kl_max_run = 0, kl_max_token = 0;  // the run by its number in the file: 3 is run3
-  std::vector<std::pair<std::string, Compared<double>>> metrics;  // every scalar of a sink report
-  std::vector<std::string> sites;
-  Compared<std::vector<Peak>>
-      peaks;  // [S] of the first run: where the outlier is, before and after
+  // Every scalar of a sink report, and of what is one number a layer, site or tensor the largest of
+  // a run (".largest"): means over the runs that have a value, each run counting once.
+  std::vector<std::pair<std::string, Compared<double>>> metrics;
+  // Every quantity cell by cell, the same means: per layer, per head, per site, per tensor.
+  std::vector<ComparedQuantity> tables;
+  std::vector<int> attention_layers;        // rows of the tables by layer and head
+  std::vector<std::string> sites, tensors;  // rows of the others
+  Compared<Outliers> outliers;              // where they are, of all runs
+  std::vector<RunOutcome> runs;
 };
 
 // `edit`: the how-manieth twin of every run. Runs without one are left out. Baselines in another
@@ -56,5 +77,8 @@ WhatIfOutcome what_if_outcome(const CaptureReader& reader, int edit, const SinkO
 // Schema "sinkscope.whatif/1".
 nlohmann::ordered_json outcome_json(const WhatIfOutcome& outcome);
 std::string outcome_text(const WhatIfOutcome& outcome);
+// One number a row: run,quantity,layer,head,site,token,baseline,edited. Of every run ("run3"), and
+// of all together ("all": loss and KL over all positions, the others means over the runs).
+std::string outcome_csv(const WhatIfOutcome& outcome);
 
 }  // namespace sinkscope

@@ -12,36 +12,11 @@
 namespace sinkscope {
 namespace {
 
-// The site where the stream is largest.
-std::size_t largest(const std::vector<Peak>& peaks) {
-  const auto smaller = [](const Peak& a, const Peak& b) { return a.value < b.value; };
-  return static_cast<std::size_t>(std::max_element(peaks.begin(), peaks.end(), smaller) -
-                                  peaks.begin());
-}
-
 std::string bos_text(const WhatIfOutcome& outcome) {
   if (outcome.n_with_bos == 0) return "without BOS";
   return outcome.n_with_bos == outcome.n_runs
              ? "each with BOS"
              : fmt::format("{} of them with BOS", outcome.n_with_bos);
-}
-
-std::string peak_text(const WhatIfOutcome& outcome, const std::vector<Peak>& peaks) {
-  if (peaks.empty()) return "not recorded";
-  const std::size_t i = largest(peaks);
-  return fmt::format("{:.6g} at {}, token {}, dimension {}", peaks[i].value, outcome.sites[i],
-                     peaks[i].token, peaks[i].dim);
-}
-
-nlohmann::ordered_json peaks_json(const WhatIfOutcome& outcome, const std::vector<Peak>& peaks,
-                                  JsonNumbers& numbers) {
-  nlohmann::ordered_json list = nlohmann::ordered_json::array();
-  for (std::size_t i = 0; i < peaks.size(); ++i)
-    list.push_back({{"site", outcome.sites[i]},
-                    {"value", numbers.number(peaks[i].value)},
-                    {"token", peaks[i].token},
-                    {"dim", peaks[i].dim}});
-  return list;
 }
 
 nlohmann::ordered_json set_json(const IndexSet& set) {
@@ -86,6 +61,78 @@ nlohmann::ordered_json both(const Compared<double>& values, JsonNumbers& numbers
   return {{"baseline", numbers.number(values.baseline)}, {"edited", numbers.number(values.edited)}};
 }
 
+const char* name_of(Quantity::Axis axis) {
+  switch (axis) {
+    case Quantity::Axis::layer:
+      return "layer";
+    case Quantity::Axis::layer_head:
+      return "layer_head";
+    case Quantity::Axis::site:
+      return "site";
+    case Quantity::Axis::tensor:
+      return "tensor";
+    case Quantity::Axis::none:
+      break;
+  }
+  return "none";
+}
+
+nlohmann::ordered_json cells_json(const Quantity& shape, const std::vector<double>& values,
+                                  JsonNumbers& numbers) {
+  if (shape.axis != Quantity::Axis::layer_head) return numbers.list(values);
+  return numbers.matrix(Eigen::Map<const MatrixD>(values.data(), shape.rows, shape.cols));
+}
+
+// Everything that is more than one number: per layer, per head, per site, per tensor.
+nlohmann::ordered_json tables_json(const WhatIfOutcome& o, JsonNumbers& numbers) {
+  nlohmann::ordered_json tables = {{"layers", o.attention_layers},
+                                   {"sites", o.sites},
+                                   {"tensors", o.tensors},
+                                   {"quantities", nlohmann::ordered_json::object()}};
+  for (const ComparedQuantity& q : o.tables)
+    if (q.shape.axis != Quantity::Axis::none)
+      tables["quantities"][q.shape.name] = {
+          {"axis", name_of(q.shape.axis)},
+          {"baseline", cells_json(q.shape, q.values.baseline, numbers)},
+          {"edited", cells_json(q.shape, q.values.edited, numbers)}};
+  return tables;
+}
+
+nlohmann::ordered_json run_json(const RunOutcome& run, JsonNumbers& numbers) {
+  double sum = 0;
+  for (double kl : run.kl) sum += kl;
+  const auto most = std::max_element(run.kl.begin(), run.kl.end());
+  nlohmann::ordered_json kl;  // null without a head
+  if (!run.kl.empty())
+    kl = {{"mean", numbers.number(sum / static_cast<double>(run.kl.size()))},
+          {"max", numbers.number(*most)},
+          {"max_token", most - run.kl.begin()}};
+  return {
+      {"run", run.number}, {"tokens", run.n_tokens}, {"loss", both(run.loss, numbers)}, {"kl", kl}};
+}
+
+using OutlierText = std::string (*)(const Outliers&, bool);
+std::string of_all_runs(const Outliers& outliers, bool /*names_run*/) {
+  return residual_sinks_text(outliers);
+}
+
+std::string outliers_text(const WhatIfOutcome& o) {
+  const bool names_run = o.n_runs > 1;
+  std::string text = fmt::format(
+      "\nwhere the outliers are{}\n",
+      names_run
+          ? fmt::format(" (of all {} runs; residual sinks over their positions together)", o.n_runs)
+          : "");
+  const std::pair<const char*, OutlierText> lines[] = {{"largest |x|", largest_text},
+                                                       {"massive", massive_text},
+                                                       {"residual sinks", of_all_runs},
+                                                       {"attention sinks", sink_text}};
+  for (const auto& [what, say] : lines)
+    text += fmt::format("  {}\n    baseline  {}\n    edited    {}\n", what,
+                        say(o.outliers.baseline, names_run), say(o.outliers.edited, names_run));
+  return text;
+}
+
 }  // namespace
 
 nlohmann::ordered_json outcome_json(const WhatIfOutcome& o) {
@@ -107,7 +154,12 @@ nlohmann::ordered_json outcome_json(const WhatIfOutcome& o) {
          "outputs "
          "(Newton), gamma = the gain, beta = 0"},
         {"metrics",
-         "means over the runs; .largest: the largest over sites, layers or tensors of a run"}}},
+         "means over the runs that have a value, each run counting once; .largest: the largest "
+         "over sites, layers or tensors of a run"},
+        {"tables", "the same means, cell by cell; layer_head: one list a layer"},
+        {"max_abs", "per site the largest |x| of any run"},
+        {"outliers",
+         "of every run by its number; residual_sinks over the positions of all runs together"}}},
       {"model", o.model},
       {"runs", o.n_runs},
       {"tokens", o.n_tokens},
@@ -120,10 +172,17 @@ nlohmann::ordered_json outcome_json(const WhatIfOutcome& o) {
         {"max_run", o.kl_max_run},
         {"max_token", o.kl_max_token}}},
       {"not_retrained", true},
-      {"metrics", nlohmann::ordered_json::object()},
-      {"max_abs",
-       {{"baseline", peaks_json(o, o.peaks.baseline, numbers)},
-        {"edited", peaks_json(o, o.peaks.edited, numbers)}}}};
+      {"metrics", nlohmann::ordered_json::object()}};
+  for (const auto& [side, outliers] :
+       {std::pair{"baseline", &o.outliers.baseline}, {"edited", &o.outliers.edited}}) {
+    nlohmann::ordered_json where = outliers_json(*outliers, numbers);
+    json["max_abs"][side] = where["max_abs"];
+    where.erase("max_abs");
+    json["outliers"][side] = std::move(where);
+  }
+  json["tables"] = tables_json(o, numbers);
+  json["by_run"] = nlohmann::ordered_json::array();
+  for (const RunOutcome& run : o.runs) json["by_run"].push_back(run_json(run, numbers));
   for (const Edit& edit : o.what_if) json["edits"].push_back(edit_json(edit));
   json["touched"] = nlohmann::ordered_json::array();
   for (const Touched& touched : o.touched) json["touched"].push_back(touched_json(touched));
@@ -149,13 +208,12 @@ std::string outcome_text(const WhatIfOutcome& o) {
       "", "baseline", "edited", "difference", "loss", o.loss.baseline, o.loss.edited,
       o.loss.edited - o.loss.baseline, "perplexity", std::exp(o.loss.baseline),
       std::exp(o.loss.edited), "", "KL", "", o.kl_mean, "", o.kl_max, o.kl_max_token, o.kl_max_run);
-  text += fmt::format("\nlargest |x| of the stream (first run)\n  baseline  {}\n  edited    {}\n",
-                      peak_text(o, o.peaks.baseline), peak_text(o, o.peaks.edited));
+  text += outliers_text(o);
   text +=
       fmt::format("\n  {:<58} {:>12} {:>12}\n", "metric (mean over runs)", "baseline", "edited");
   for (const auto& [name, values] : o.metrics)
     text += fmt::format("  {:<58} {:>12.5g} {:>12.5g}\n", name, values.baseline, values.edited);
-  return text;
+  return text + "\nper layer, head and site: --json, --csv\n";
 }
 
 }  // namespace sinkscope

@@ -4,10 +4,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
 #include <filesystem>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "app/cli/run_cli.h"
+#include "core/capture_reader.h"
 #include "core/error.h"
 #include "tests/app/cli_run.h"
 #include "tests/support/shared_files.h"
@@ -61,6 +65,54 @@ TEST(Absorb, DividesWritersAndMultipliesReaders) {
   const std::string again = test::scratch_folder() + "/again";
   write_absorbed(*made, {{37}, {2}}, again);
   EXPECT_EQ(open_model(again)->read_vector(Role::ln1_pre, 0)[37], 8);
+}
+
+// A model whose norms stand behind its halves: those are the writers, and the matrices that read
+// the stream past no norm the readers.
+TEST(Absorb, RestoresTheStreamWhereNoNormReadsIt) {
+  SINKSCOPE_REQUIRE_SHARED(olmo2, "oracles/olmo2");
+  const std::string folder = test::scratch_folder() + "/out";
+  const auto model = open_model(olmo2);
+  write_absorbed(*model, {{7}, {4}}, folder);
+  const auto made = open_model(folder);
+  ASSERT_TRUE(made->obstacles().empty()) << made->obstacles().front();
+  EXPECT_TRUE(fs::exists(folder + "/sinkscope_arch.json"));
+  EXPECT_FALSE(fs::exists(folder + "/config.json"));
+  const auto rows = [](const ModelFiles& from, Role role, int layer) {
+    std::vector<float> values(
+        static_cast<std::size_t>(from.rows(role, layer) * from.cols(role, layer)));
+    from.read_rows(role, layer, 0, from.rows(role, layer), values.data());
+    return values;
+  };
+  const auto D = static_cast<std::size_t>(model->spec().d_model);
+  for (const Role role : {Role::q, Role::v, Role::up}) {
+    const auto before = rows(*model, role, 1), after = rows(*made, role, 1);
+    for (std::size_t i = 0; i < before.size(); ++i)
+      ASSERT_EQ(after[i], before[i] * (i % D == 7 ? 4 : 1)) << to_string(role) << ' ' << i;
+  }
+  EXPECT_EQ(rows(*made, Role::down, 2), rows(*model, Role::down, 2));
+  EXPECT_EQ(made->norm_gain(Role::ln2_post, 2).effective[7],
+            model->norm_gain(Role::ln2_post, 2).effective[7] / 4);
+  EXPECT_FALSE(made->has(Role::ln1_pre, 0));
+  EXPECT_EQ(made->read_vector(Role::ln_final_pre, kNoLayer)[7], 4);
+}
+
+TEST(Absorb, SaysOfWhichModelsItWouldMakeAnotherOne) {
+  const std::map<std::string, std::string> why = {{"bert", "behind the sums"},
+                                                  {"gemma4", "an input of its own"},
+                                                  {"gemma4_moe", "router of its experts"}};
+  for (const auto& [name, reason] : why) {
+    SINKSCOPE_REQUIRE_SHARED(folder, "oracles/" + name);
+    const std::string out = test::scratch_folder() + "/out";
+    try {
+      write_absorbed(*open_model(folder), {{3}, {2}}, out);
+      ADD_FAILURE() << name << " was written";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::unsupported);
+      EXPECT_THAT(error.what(), HasSubstr(reason)) << name;
+    }
+    EXPECT_FALSE(fs::exists(out));
+  }
 }
 
 TEST(Absorb, StopsBetweenTwoPieces) {
@@ -134,6 +186,50 @@ TEST(AbsorbVerb, KeepsTheFunctionAndShrinksTheStream) {
   EXPECT_NEAR(one["norms"][5]["next_linear"][0], two["norms"][5]["next_linear"][0], 1e-5);
   EXPECT_THAT(cli({"absorb", kPlanted, "-o", out + "/"}).err, HasSubstr("exists already"));
 }
+
+// Every family whose stream is read through norms alone, or past them by matrices: logits stay, the
+// stream shrinks, and the folder opens again with nothing but itself.
+class AbsorbFamily : public ::testing::TestWithParam<std::string> {};
+
+TEST_P(AbsorbFamily, ComputesTheSame) {
+  SINKSCOPE_REQUIRE_SHARED(model, "oracles/" + GetParam());
+  const std::string folder = test::scratch_folder(), out = folder + "/absorbed";
+  // No power of two, so that every product rounds; two dimensions at once.
+  const CliRun run = cli({"absorb", model, "--tokens", "5,3,17,5,30,9,21,2,11,40", "--dims", "3,7",
+                          "--factor", "48", "-o", out, "--json"});
+  ASSERT_EQ(run.code, 0) << run.err;
+  const auto json = nlohmann::json::parse(run.out);
+  EXPECT_LE(json["logits"]["relative"], 1e-4);
+  EXPECT_GT(json["logits"]["largest"], 0);
+  const auto made = open_model(out), given = open_model(model);
+  EXPECT_EQ(made->spec().tied, given->spec().tied);
+  EXPECT_EQ(made->spec().n_heads, given->spec().n_heads);
+  // Dimension 3 is 48 times smaller in the stream that it writes, and what the norms see is not.
+  const auto capture = [&](const std::string& from, const std::string& name) {
+    const std::string path = folder + "/" + name;
+    EXPECT_EQ(cli({"capture", from, "--tokens", "5,3,17,5,30", "-o", path}).code, 0);
+    return CaptureReader::open(path);
+  };
+  const auto before = capture(model, "before.h5"), after = capture(out, "after.h5");
+  const auto x = before->read_f32("run0", "residual/stream"),
+             y = after->read_f32("run0", "residual/stream");
+  const auto D = static_cast<std::size_t>(given->spec().d_model);
+  ASSERT_EQ(x.size(), y.size());
+  double largest = 0;
+  for (float value : x) largest = std::max(largest, double{std::abs(value)});
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    const double k = i % D == 3 || i % D == 7 ? 48 : 1;
+    ASSERT_NEAR(y[i] * k, x[i], 1e-4 * largest) << i;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Oracles, AbsorbFamily,
+                         ::testing::Values("llama_tied", "qwen3", "gemma2", "gemma3", "olmo2",
+                                           "olmo3", "phi3", "gpt2", "opt", "gpt_neox", "granite",
+                                           "smollm3", "mixtral", "qwen3_moe", "gpt_oss",
+                                           "deepseek_v3", "qwen3_next", "axk2", "kimi_linear",
+                                           "mimo_v2_flash"),
+                         [](const auto& test) { return test.param; });
 
 class AbsorbGguf : public ::testing::TestWithParam<std::string> {};
 

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 
 #include <cmath>
+#include <map>
 
 #include "core/error.h"
 #include "tests/engine/captured.h"
@@ -138,6 +139,56 @@ TEST(FamilyWhatIfs, NormGatesGoAndComeBackBitForBit) {
   EXPECT_GT(largest_change(got[1], got[0]), 1e-3);
   EXPECT_EQ(got[2], got[0]);
   EXPECT_EQ(got[3], got[0]);
+}
+
+// Without a list, every norm of the stream on its way: those in front of a half and those behind.
+TEST(FamilyWhatIfs, NormReplaceIsOfAllNormsByDefault) {
+  const std::map<std::string, std::vector<std::string>> norms = {
+      {"olmo2", {"ln1_post", "ln2_post", "ln_final"}},
+      {"gemma2", {"ln1", "ln1_post", "ln2", "ln2_post", "ln_final"}},
+      {"gemma3", {"ln1", "ln1_post", "ln2", "ln2_post", "ln_final"}}};
+  for (const auto& [name, roles] : norms) {
+    SINKSCOPE_REQUIRE_SHARED(folder, "oracles/" + name);
+    const Opened from = opened(folder);
+    for (const std::string with : {"layernorm", "dyt", "rmsnorm_no_gain"}) {
+      SCOPED_TRACE(name + ' ' + with);
+      const auto edit = [&](const std::string& list) {
+        return R"({"edit":"norm.replace","with":")" + with + '"' + list + '}';
+      };
+      std::string all;
+      for (const std::string& role : roles) all += (all.empty() ? "\"" : ",\"") + role + '"';
+      std::vector<std::string> what_ifs = {edit(""), edit(",\"norms\":[" + all + ']')};
+      for (const std::string& role : roles)
+        what_ifs.push_back(edit(",\"norms\":[\"" + role + "\"]"));
+      const std::vector<Losses> got = losses(from, what_ifs);
+      EXPECT_EQ(got[1], got[2]);
+      for (std::size_t i = 3; i < got.size(); ++i) {
+        EXPECT_GT(largest_change(got[i], got[0]), 1e-5) << roles[i - 3];
+        EXPECT_GT(largest_change(got[i], got[1]), 1e-5) << roles[i - 3];
+      }
+    }
+    // Of one block: its norms, and not the final one.
+    const std::string block = R"({"edit":"norm.replace","with":"layernorm","layers":[1])";
+    const std::vector<Losses> some =
+        losses(from, {block + "}", block + R"(,"norms":["ln1_post","ln2_post"]})"});
+    if (name == "olmo2") {
+      EXPECT_EQ(some[1], some[2]);
+    } else {
+      EXPECT_GT(largest_change(some[1], some[2]), 1e-5) << name;
+    }
+  }
+}
+
+// A probe asks what reads the stream; the norms behind the halves do not, and are probed by name.
+TEST(FamilyWhatIfs, ProbesAreOfTheNormsThatReadTheStream) {
+  SINKSCOPE_REQUIRE_SHARED(folder, "oracles/gemma3");
+  const std::string probe = R"({"edit":"norm.probe","mode":"zero","dims":[7])";
+  const std::vector<Losses> got =
+      losses(opened(folder), {probe + "}", probe + R"(,"norms":["ln1","ln2","ln_final"]})",
+                              probe + R"(,"norms":["ln1_post"]})"});
+  EXPECT_EQ(got[1], got[2]);
+  EXPECT_GT(largest_change(got[3], got[0]), 1e-6);
+  EXPECT_GT(largest_change(got[3], got[1]), 1e-6);
 }
 
 // What a model does not have is said.

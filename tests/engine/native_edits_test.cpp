@@ -5,8 +5,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <fstream>
 #include <random>
 
+#include "capture/checkpoint/arch_file.h"
 #include "tests/engine/captured.h"
 #include "tests/engine/what_if_support.h"
 #include "tests/support/safetensors_bytes.h"
@@ -17,11 +19,10 @@ namespace sinkscope::test {
 namespace {
 
 // Losses and KL of `a` under an edit are those of `b` as it is, and the edit does something.
-void expect_becomes(const std::string& a, const std::string& edit, const std::string& b) {
+void expect_becomes(const ModelFiles& a, const std::string& edit, const ModelFiles& b) {
   SCOPED_TRACE(edit);
-  const auto from = open_model(a), to = open_model(b);
-  const Evaluation edited = evaluate(*from, {kEditedIds}, {edit});
-  const Evaluation native = evaluate(*to, {kEditedIds}, {"[]"});
+  const Evaluation edited = evaluate(a, {kEditedIds}, {edit});
+  const Evaluation native = evaluate(b, {kEditedIds}, {"[]"});
   double moved = 0;
   for (std::size_t t = 0; t < native.loss[0][0].size(); ++t) {
     EXPECT_NEAR(edited.loss[1][0][t], native.loss[0][0][t],
@@ -30,6 +31,9 @@ void expect_becomes(const std::string& a, const std::string& edit, const std::st
     moved = std::max(moved, std::abs(double{edited.loss[0][0][t]} - double{native.loss[0][0][t]}));
   }
   EXPECT_GT(moved, 1e-4);
+}
+void expect_becomes(const std::string& a, const std::string& edit, const std::string& b) {
+  expect_becomes(*open_model(a), edit, *open_model(b));
 }
 
 // A folder of the family with weights that make every head and layer differ.
@@ -70,6 +74,48 @@ TEST(NativeEdits, PreAffineInAndOut) {
   expect_becomes(plain, R"({"edit":"norm.replace","with":"preaffine","weights":")" + file + "\"}",
                  native);
   expect_becomes(native, R"({"edit":"norm.replace","with":"preaffine"})", plain);
+}
+
+// The family has no gates of its own: an architecture file names them.
+TEST(NativeEdits, GatedNormInAndOut) {
+  constexpr int kRank = 3, kWidth = 8;
+  std::mt19937 random(13);
+  std::normal_distribution<float> normal;
+  TinyFolder tiny = random_folder("llama", random);
+  const std::string plain = tiny.write(scratch_folder());
+  SafetensorsBytes weights;
+  nlohmann::json down = nlohmann::json::array(), up = nlohmann::json::array();
+  for (int layer = 0; layer < 2; ++layer) {
+    const std::string block = std::to_string(layer);
+    const auto add = [&](const std::string& part, std::vector<std::int64_t> shape,
+                         nlohmann::json& names) {
+      TinyTensor tensor{std::move(shape), {}};
+      for (int i = 0; i < kRank * kWidth; ++i) tensor.values.push_back(normal(random));
+      const std::string name = "model.layers." + block + ".input_layernorm." + part;
+      names.push_back(name);
+      weights.floats("blocks." + block + ".ln1.gate_" + part, tensor.shape, tensor.values);
+      tiny.tensors[name] = std::move(tensor);
+    };
+    add("down", {kRank, kWidth}, down);
+    add("up", {kWidth, kRank}, up);
+  }
+  const std::string native = tiny.write(scratch_folder());
+  auto arch = arch_to_json(*open_model(plain));
+  arch["spec"]["norm_gate_rank"] = kRank;
+  arch["roles"]["ln1_gate_down"] = down;
+  arch["roles"]["ln1_gate_up"] = up;
+  const std::string description = scratch_folder() + "/arch.json";
+  std::ofstream(description) << arch;
+  const std::string file = scratch_folder() + "/gates.safetensors";
+  weights.write(file);
+  const auto gated = open_model(native, {.ignore_index = false, .arch_file = description});
+  ASSERT_TRUE(gated->obstacles().empty()) << gated->obstacles().front();
+  const auto without = open_model(plain);
+  expect_becomes(
+      *without,
+      R"({"edit":"norm.replace","with":"gatednorm","norms":["ln1"],"weights":")" + file + "\"}",
+      *gated);
+  expect_becomes(*gated, R"({"edit":"norm.replace","with":"rmsnorm","norms":["ln1"]})", *without);
 }
 
 // A logit of its own for every head of both layers, as "self_attn.sinks" and as eight edits.

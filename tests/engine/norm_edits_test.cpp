@@ -123,6 +123,36 @@ TEST(WhatIfEdits, NormReplacements) {
               }));
 }
 
+// A model without norms in front of its halves: those behind them, what they read and put out.
+TEST(WhatIfEdits, NormsBehindTheHalves) {
+  ReferenceHooks every;
+  every.norm = [](Role, int, const Rows& x, const Row& gain, double eps) {
+    Rows y;
+    for (const Row& row : x) y.push_back(reference_rms_norm(row, Row(gain.size(), 1.0), eps));
+    return y;
+  };
+  expect_edit_on("olmo2", {R"({"edit":"norm.replace","with":"rmsnorm_no_gain"})", every});
+  ReferenceHooks one;
+  one.norm = [](Role at, int layer, const Rows& x, const Row& gain, double eps) {
+    Rows y;
+    for (const Row& row : x)
+      y.push_back(at == Role::ln2_post && layer == 1 ? row : reference_rms_norm(row, gain, eps));
+    return y;
+  };
+  expect_edit_on("olmo2",
+                 {R"({"edit":"norm.replace","with":"none","norms":["blocks.1.ln2_post"]})", one});
+  expect_edit_on("olmo2", {R"({"edit":"norm.probe","mode":"mean","dims":[4],"tokens":"rest",
+                      "norms":["ln1_post"],"layers":[2]})",
+                           norm_hooks(Role::ln1_post, 2,
+                                      [](Rows& x) {
+                                        double sum = 0;
+                                        for (std::size_t t = 1; t < x.size(); ++t) sum += x[t][4];
+                                        for (std::size_t t = 1; t < x.size(); ++t)
+                                          x[t][4] = sum / static_cast<double>(x.size() - 1);
+                                      },
+                                      {})});
+}
+
 // A file of weights that no two places share, and where it lies.
 struct WeightFile {
   SafetensorsBytes bytes;

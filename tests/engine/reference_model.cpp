@@ -58,6 +58,8 @@ void rotate(Rows& x, double theta) {  // rotate-half
     }
 }
 
+double capped(double x, double cap) { return cap > 0 ? cap * std::tanh(x / cap) : x; }
+
 struct Reference {
   const ModelFiles& model;
   const ReferenceHooks& hooks;
@@ -67,6 +69,7 @@ struct Reference {
     if (hooks.residual) hooks.residual(site, layer, x);
   }
   Rows norm(Role role, int layer, const Rows& x) const {
+    if (!model.has(role, layer)) return x;
     const Row gain = gain_of(model, role, layer);
     if (hooks.norm) return hooks.norm(role, layer, x, gain, spec.norm_eps);
     Rows y;
@@ -86,16 +89,16 @@ struct Reference {
     for (Row& row : x) row = reference_rms_norm(row, gain_of(model, role, layer), spec.norm_eps);
   }
   Rows attention(int layer, const Rows& n1) const {
-    const Rows q = linear(Role::q, Role::q_bias, layer, n1),
-               k = linear(Role::k, Role::k_bias, layer, n1),
-               v = linear(Role::v, Role::v_bias, layer, n1);
+    Rows q = linear(Role::q, Role::q_bias, layer, n1), k = linear(Role::k, Role::k_bias, layer, n1);
+    const Rows v = linear(Role::v, Role::v_bias, layer, n1);
+    const bool whole = spec.qk_norm == QkNorm::whole;
+    if (whole) head_norm(Role::q_norm, layer, q), head_norm(Role::k_norm, layer, k);
     const int d = spec.head_dim, window = spec.window[static_cast<std::size_t>(layer)];
     Rows out(n1.size());
     for (int h = 0; h < spec.n_heads; ++h) {
       const int kv = h / (spec.n_heads / spec.n_kv_heads);
       Rows qh = columns(q, h * d, d), kh = columns(k, kv * d, d), vh = columns(v, kv * d, d);
-      head_norm(Role::q_norm, layer, qh);
-      head_norm(Role::k_norm, layer, kh);
+      if (!whole) head_norm(Role::q_norm, layer, qh), head_norm(Role::k_norm, layer, kh);
       rotate(qh, spec.rope.theta);
       rotate(kh, spec.rope.theta);
       if (hooks.values) hooks.values(layer, h, vh);
@@ -104,7 +107,8 @@ struct Reference {
         Row scores;
         for (std::size_t j = 0; j <= i; ++j) {
           const bool is_seen = window == 0 || static_cast<int>(i - j) < window;
-          scores.push_back(is_seen ? dot(qh[i], kh[j]) * spec.attention_scale : -HUGE_VAL);
+          const double score = capped(dot(qh[i], kh[j]) * spec.scale_of(layer), spec.score_cap);
+          scores.push_back(is_seen ? score : -HUGE_VAL);
         }
         const Row p = hooks.weights ? hooks.weights(layer, h, static_cast<int>(i), scores)
                                     : reference_softmax(scores);
@@ -117,13 +121,21 @@ struct Reference {
     }
     return times(out, matrix(model, Role::o, layer));
   }
+  double own_activation(double g) const {
+    if (spec.activation != Activation::gelu_tanh) return g / (1 + std::exp(-g));
+    return .5 * g * (1 + std::tanh(std::sqrt(2 / M_PI) * (g + .044715 * g * g * g)));
+  }
+  // The stream with what a half adds to it.
+  void add_half(Role post, int layer, Rows& x, const Rows& out) const {
+    add(x, model.has(post, layer) ? norm(post, layer, out) : out);
+  }
   Rows mlp(int layer, const Rows& n2) const {
     Rows gate = times(n2, matrix(model, Role::gate, layer));
     const Rows up = times(n2, matrix(model, Role::up, layer));
     for (std::size_t t = 0; t < gate.size(); ++t)
       for (std::size_t i = 0; i < gate[t].size(); ++i) {
         const double g = gate[t][i];
-        gate[t][i] = (hooks.activation ? hooks.activation(g) : g / (1 + std::exp(-g))) * up[t][i];
+        gate[t][i] = (hooks.activation ? hooks.activation(g) : own_activation(g)) * up[t][i];
       }
     return times(gate, matrix(model, Role::down, layer));
   }
@@ -152,16 +164,21 @@ Row reference_loss(const ModelFiles& model, const std::vector<int>& ids,
   const Reference pass{model, hooks};
   const Rows embedding = matrix(model, Role::embed, kNoLayer);
   Rows x;
-  for (int id : ids) x.push_back(embedding[static_cast<std::size_t>(id)]);
+  for (int id : ids) {
+    x.push_back(embedding[static_cast<std::size_t>(id)]);
+    for (double& h : x.back()) h *= pass.spec.embed_scale;
+  }
   for (int layer = 0; layer < pass.spec.n_layers; ++layer) {
     if (layer == 0) pass.state(Site::resid_pre, layer, x);
-    add(x, pass.attention(layer, pass.norm(Role::ln1, layer, x)));
+    pass.add_half(Role::ln1_post, layer, x, pass.attention(layer, pass.norm(Role::ln1, layer, x)));
     pass.state(Site::resid_mid, layer, x);
-    add(x, pass.mlp(layer, pass.norm(Role::ln2, layer, x)));
+    pass.add_half(Role::ln2_post, layer, x, pass.mlp(layer, pass.norm(Role::ln2, layer, x)));
     pass.state(Site::resid_post, layer, x);
   }
   const Role head = model.has(Role::unembed, kNoLayer) ? Role::unembed : Role::embed;
-  const Rows logits = times(pass.norm(Role::ln_final, kNoLayer, x), matrix(model, head, kNoLayer));
+  Rows logits = times(pass.norm(Role::ln_final, kNoLayer, x), matrix(model, head, kNoLayer));
+  for (Row& row : logits)
+    for (double& logit : row) logit = capped(logit, pass.spec.logit_cap);
   Row loss;
   for (std::size_t t = 0; t + 1 < ids.size(); ++t)
     loss.push_back(-std::log(reference_softmax(logits[t])[static_cast<std::size_t>(ids[t + 1])]));

@@ -28,8 +28,8 @@ Row reference_softmax(const Row& scores);
 Row reference_rms_norm(const Row& x, const Row& gain, double eps);
 
 // A Llama-family model of plain rotary positions (no scaling), with or without biases, norms of q
-// and k, and a window, in double throughout, written as the equations stand. Returns the loss of
-// the next token, [T−1].
+// and k (of each head, or of all together), norms behind the halves, caps and a window, in double
+// throughout, written as the equations stand. Returns the loss of the next token, [T−1].
 Row reference_loss(const ModelFiles& model, const std::vector<int>& ids,
                    const ReferenceHooks& hooks = {});
 

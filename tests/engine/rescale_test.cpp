@@ -503,6 +503,82 @@ TEST(Rescale, PredictedGrowthUnderAClipIsTheMeasuredOne) {
   }
 }
 
+// What a norm behind a half reads, in double: W x of the recorded input x of the last matrix.
+std::vector<double> half_output(const ModelFiles& model, const CaptureReader& reader, int layer,
+                                bool is_attention) {
+  const Role role = is_attention ? Role::o : Role::down;
+  const std::int64_t D = model.rows(role, layer), n = model.cols(role, layer);
+  std::vector<float> w(static_cast<std::size_t>(D * n));
+  model.read_rows(role, layer, 0, D, w.data());
+  const std::string tap = is_attention ? "taps/attn.hook_z/values" : "taps/mlp.hook_post/values";
+  const auto dims = reader.dims("run0", tap);  // [L, H, T, d] or [L, T, n]
+  const std::int64_t T = dims[dims.size() - 2], H = is_attention ? dims[1] : 1, d = n / H;
+  std::vector<std::int64_t> start(dims.size(), 0), count = dims;
+  start[0] = layer;
+  count[0] = 1;
+  const auto x = reader.read_f64("run0", tap, start, count);
+  std::vector<double> out(static_cast<std::size_t>(T * D), 0);
+  for (std::int64_t t = 0; t < T; ++t)
+    for (std::int64_t o = 0; o < D; ++o)
+      for (std::int64_t i = 0; i < n; ++i)
+        out[static_cast<std::size_t>(t * D + o)] +=
+            double{w[static_cast<std::size_t>(o * n + i)]} *
+            x[static_cast<std::size_t>((i / d * T + t) * d + i % d)];
+  return out;
+}
+
+class PostNorms : public ::testing::TestWithParam<const char*> {};
+
+// Shares and factors of the norms behind the halves, against what those read by the model's
+// weights.
+TEST_P(PostNorms, HaveEvidenceOfWhatTheHalfPutsOut) {
+  SINKSCOPE_REQUIRE_SHARED(folder, std::string("oracles/") + GetParam());
+  const auto model = open_model(folder);
+  CaptureRequest request = request_for({3, 17, 5, 30, 5, 9, 21});
+  request.record.all = true;
+  request.record.sites = {"mlp.hook_post"};
+  const auto reader = CaptureReader::open(capture(*model, request));
+  const int D = model->spec().d_model, L = model->spec().n_layers;
+  RescaleOptions chosen;
+  chosen.dims = {5, 11};
+  const RescaleReport own = rescale_report(*reader, "run0", {}),
+                      of_two = rescale_report(*reader, "run0", chosen);
+  int n_seen = 0;
+  for (const NormEvidence& e : own.norms) {
+    EXPECT_EQ(e.n_above, 0) << e.role << ' ' << e.layer;
+    EXPECT_EQ(e.n_not_finite, 0);
+    if (!e.role.ends_with("_post")) continue;
+    ++n_seen;
+    const std::vector<double> x = half_output(*model, *reader, e.layer, e.role == "ln1_post");
+    const auto two = std::find_if(of_two.norms.begin(), of_two.norms.end(), [&](const auto& other) {
+      return other.role == e.role && other.layer == e.layer;
+    });
+    ASSERT_NE(two, of_two.norms.end());
+    for (std::size_t t = 0; t < e.r2.size(); ++t) {
+      double all = 0, most = 0;
+      int at = 0;
+      const auto square = [&](int d) {
+        const double h = x[t * static_cast<std::size_t>(D) + static_cast<std::size_t>(d)];
+        return h * h;
+      };
+      for (int d = 0; d < D; ++d) {
+        all += square(d);
+        if (square(d) > most) most = square(d), at = d;
+      }
+      EXPECT_EQ(e.dim[t], at);
+      EXPECT_NEAR(e.r2[t], most / all, 1e-5);
+      EXPECT_NEAR(e.alpha[t], std::sqrt(((all - most) / D + e.eps) / (all / D + e.eps)), 1e-5);
+      EXPECT_NEAR(two->r2[t], (square(5) + square(11)) / all, 1e-5);
+      EXPECT_LE(e.output_rms[t], e.bound_5[t] * (1 + 1e-5));
+    }
+    EXPECT_TRUE(e.next_linear.empty());
+  }
+  EXPECT_EQ(n_seen, 2 * L);
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, PostNorms, ::testing::Values("olmo2", "olmo3", "gemma2", "gemma3"),
+                         [](const auto& test) { return std::string(test.param); });
+
 // A capture that cannot answer says so.
 TEST(Rescale, NamesWhatItLeavesOut) {
   SINKSCOPE_REQUIRE_SHARED(folder, "oracles/olmo2");
@@ -515,8 +591,14 @@ TEST(Rescale, NamesWhatItLeavesOut) {
     options.key = key;
     return rescale_report(*reader, "run0", options);
   };
-  for (const char* norm : {"ln1_post", "ln2_post", "q_norm", "k_norm"})
-    EXPECT_TRUE(at(0).not_computed.contains(std::string("the norm ") + norm)) << norm;
+  EXPECT_THAT(at(0).not_computed.at("the norm q_norm"), HasSubstr("queries before the norm"));
+  EXPECT_THAT(at(0).not_computed.at("the norm k_norm"), HasSubstr("attn.hook_k is behind it"));
+  EXPECT_FALSE(at(0).not_computed.contains("the norm ln1_post"));
+  RescaleOptions chosen;
+  chosen.dims = {3};
+  EXPECT_THAT(
+      rescale_report(*reader, "run0", chosen).not_computed.at("chosen dimensions at ln1_post"),
+      HasSubstr("--record all"));
   EXPECT_FALSE(at(0).not_computed.contains("attention on the key"));
   const auto n_heads = static_cast<std::size_t>(model->spec().n_heads * model->spec().n_layers);
   EXPECT_EQ(at(62).heads.size(), n_heads);

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "core/capture_reader.h"
@@ -78,6 +79,51 @@ TEST(WhatIfBaseline, ATwinIsTheSameWhereverItsBaselineIs) {
   EXPECT_EQ(reader->model("run1_edit0").fingerprint, before->model("run0").fingerprint);
   const auto kl = reader->read_f64("run0_edit0", "compare/kl");
   EXPECT_GT(*std::max_element(kl.begin(), kl.end()), 1e-4);
+}
+
+// ln p of every token after one position, in double.
+std::vector<double> log_softmax(const std::vector<double>& logits) {
+  const double top = *std::max_element(logits.begin(), logits.end());
+  double sum = 0;
+  for (double z : logits) sum += std::exp(z - top);
+  std::vector<double> out;
+  for (double z : logits) out.push_back(z - top - std::log(sum));
+  return out;
+}
+
+// Against the whole distributions that two captures hold: Σ p (ln p − ln q), and −ln p of what
+// came.
+TEST(WhatIfBaseline, KlAndLossAreThoseOfTheRecordedLogits) {
+  const auto model = open_model(random_tiny_model());
+  CaptureRequest request = two_runs();
+  request.record.logits = true;
+  CaptureRequest alone = request;
+  add_twins(request, "");
+  const std::vector<std::vector<int>> prompts = {kEditedIds, kOther};
+  const auto before = CaptureReader::open(capture(*model, alone));
+  const auto after = CaptureReader::open(capture(*model, request));
+  double largest = 0;
+  for (std::size_t r = 0; r < prompts.size(); ++r) {
+    const std::string run = "run" + std::to_string(r), twin = run + "_edit0";
+    const auto kl = after->read_f64(twin, "compare/kl"),
+               loss = after->read_f64(twin, "logits/loss"),
+               delta = after->read_f64(twin, "compare/loss_delta");
+    const std::int64_t V = before->dims(run, "logits/full")[1];
+    for (std::size_t t = 0; t < prompts[r].size(); ++t) {
+      const auto row = static_cast<std::int64_t>(t);
+      const auto p = log_softmax(before->read_f64(run, "logits/full", {row, 0}, {1, V})),
+                 q = log_softmax(after->read_f64(twin, "logits/full", {row, 0}, {1, V}));
+      double want = 0;
+      for (std::size_t i = 0; i < p.size(); ++i) want += std::exp(p[i]) * (p[i] - q[i]);
+      EXPECT_NEAR(kl[t], want, 1e-6 * std::max(1.0, want)) << run << ' ' << t;
+      largest = std::max(largest, want);
+      if (t + 1 == prompts[r].size()) break;
+      const auto next = static_cast<std::size_t>(prompts[r][t + 1]);
+      EXPECT_NEAR(loss[t], -q[next], 1e-6 * std::max(1.0, -q[next]));
+      EXPECT_NEAR(delta[t], p[next] - q[next], 3e-6 * std::max(1.0, -q[next]));
+    }
+  }
+  EXPECT_GT(largest, 1e-2);
 }
 
 TEST(WhatIfBaseline, AFinalNormOfAnotherSizeIsRefused) {

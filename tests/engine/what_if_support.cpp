@@ -66,16 +66,29 @@ void expect_edit_of(const std::string& folder,
 
 }  // namespace
 
+namespace {
+
+void expect_edit_on(const std::string& oracle,
+                    const std::function<EditCase(const ModelFiles&)>& edit_of) {
+  const std::string folder = shared_path("oracles/" + oracle);
+  if (!folder.empty())
+    expect_edit_of(folder, edit_of);
+  else if (const char* ci = std::getenv("CI"); ci != nullptr && std::string(ci) == "true")
+    ADD_FAILURE() << "shared file missing: oracles/" << oracle << " (set SINKSCOPE_SHARED)";
+}
+
+}  // namespace
+
 void expect_edits_of(const std::function<EditCase(const ModelFiles&)>& edit_of) {
   expect_edit_of(random_tiny_model(), edit_of);
-  // A tied head and one kv head; biases; norms of q and k; a window shorter than the prompt.
-  for (const char* oracle : {"llama_tied", "qwen2", "qwen3", "mistral"}) {
-    const std::string folder = shared_path(std::string("oracles/") + oracle);
-    if (!folder.empty())
-      expect_edit_of(folder, edit_of);
-    else if (const char* ci = std::getenv("CI"); ci != nullptr && std::string(ci) == "true")
-      ADD_FAILURE() << "shared file missing: oracles/" << oracle << " (set SINKSCOPE_SHARED)";
-  }
+  // A tied head and one kv head; biases; norms of q and k; a window shorter than the prompt; norms
+  // behind the halves and caps.
+  for (const char* oracle : {"llama_tied", "qwen2", "qwen3", "mistral", "gemma2"})
+    expect_edit_on(oracle, edit_of);
+}
+
+void expect_edit_on(const std::string& oracle, const EditCase& edit) {
+  expect_edit_on(oracle, [&](const ModelFiles&) { return edit; });
 }
 
 void expect_edit(const std::string& what_if, const HooksOf& hooks_of) {

@@ -34,5 +34,7 @@ struct EditCase {
   ReferenceHooks hooks;
 };
 void expect_edits_of(const std::function<EditCase(const ModelFiles& model)>& edit_of);
+// The same on one oracle alone.
+void expect_edit_on(const std::string& oracle, const EditCase& edit);
 
 }  // namespace sinkscope::test

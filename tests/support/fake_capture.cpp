@@ -22,9 +22,16 @@ void FakeCapture::add_run(const std::string& run, RunInput input) {
   if (input.token_text.empty()) {
     for (int t = 0; t < input.seq_len(); ++t) input.token_text.push_back('t' + std::to_string(t));
   }
-  runs_.push_back(run);
+  (run.find("_edit") == std::string::npos ? runs_ : twins_).push_back(run);
   put(run, "input/token_ids", {input.seq_len()}, {input.token_ids.begin(), input.token_ids.end()});
   inputs_[run] = std::move(input);
+}
+
+std::vector<std::string> FakeCapture::edits(const std::string& run) const {
+  std::vector<std::string> found;
+  for (const std::string& twin : twins_)
+    if (twin.starts_with(run + "_edit")) found.push_back(twin);
+  return found;
 }
 
 void FakeCapture::put(const std::string& run, const std::string& path,

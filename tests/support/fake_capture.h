@@ -17,7 +17,7 @@ class FakeCapture : public CaptureReader {
   int n_layers_done = 0;
   std::map<std::string, int> whole;  // blocks that are whole in a run, where not n_layers_done
 
-  // Also puts input/token_ids. Labels default to "t0", "t1", …
+  // Also puts input/token_ids. Labels default to "t0", "t1", … A name like "run0_edit0" is a twin.
   void add_run(const std::string& run, RunInput input);
   void put(const std::string& run, const std::string& path, std::vector<std::int64_t> dims,
            std::vector<double> values);
@@ -27,6 +27,7 @@ class FakeCapture : public CaptureReader {
   const std::string& path() const override { return path_; }
   const std::vector<std::string>& runs() const override { return runs_; }
   const std::string& default_run() const override { return runs_.front(); }
+  std::vector<std::string> edits(const std::string& run) const override;
   bool complete() const override { return is_complete; }
   int layers_done() const override { return n_layers_done; }
   int whole_layers(const std::string& run) const override {
@@ -66,7 +67,7 @@ class FakeCapture : public CaptureReader {
   const Array& array(const std::string& run, const std::string& path) const;
 
   std::string path_ = "fake.h5";
-  std::vector<std::string> runs_;
+  std::vector<std::string> runs_, twins_;
   std::map<std::string, RunInput> inputs_;
   std::map<std::string, Array> arrays_;  // "run0/attention/key_mass"
   std::map<std::string, std::vector<std::string>> texts_;

@@ -56,7 +56,8 @@ std::shared_ptr<const WhatIfResult> result() {
   made.outcome.kl_max_token = 7;
   made.outcome.metrics = {{"residual.max_abs.largest", {22552, 100}}};
   made.outcome.sites = {"blocks.0.hook_resid_pre", "blocks.0.hook_resid_post"};
-  made.outcome.peaks = {{{3, 0, 5}, {22552, 0, 507}}, {{3, 0, 5}, {100, 1, 507}}};
+  made.outcome.outliers.baseline.max_abs = {{{3, 0, 5}, 0}, {{22552, 0, 507}, 0}};
+  made.outcome.outliers.edited.max_abs = {{{3, 0, 5}, 0}, {{100, 1, 507}, 0}};
   made.kl = {1, 2, 18.5};
   made.outlier_text = "largest |x|: 22,552 at token 0; now 100 at token 1";
   return std::make_shared<const WhatIfResult>(std::move(made));

@@ -28,7 +28,7 @@ namespace {
 
 QString text_of(double value) { return QString::fromStdString(readable(value)); }
 
-PlotLine peak_line(const QString& name, const std::vector<Peak>& peaks) {
+PlotLine peak_line(const QString& name, const std::vector<RunPeak>& peaks) {
   PlotLine line{name, {}, {}};
   for (std::size_t i = 0; i < peaks.size(); ++i) {
     line.x.push_back(static_cast<double>(i));
@@ -206,8 +206,8 @@ void WhatIfPanel::showNumbers() {
   kl_->setLines(tr("KL(before ‖ after) of the next token, nats"), tr("token"), {kl});
   std::vector<PlotLine> peaks;
   if (can_say)
-    peaks = {peak_line(tr("before"), state_.result->outcome.peaks.baseline),
-             peak_line(tr("after"), state_.result->outcome.peaks.edited)};
+    peaks = {peak_line(tr("before"), state_.result->outcome.outliers.baseline.max_abs),
+             peak_line(tr("after"), state_.result->outcome.outliers.edited.max_abs)};
   peaks_->setLines(tr("Largest |x| of the stream"), tr("residual site"), peaks);
 }
 

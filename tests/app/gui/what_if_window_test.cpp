@@ -18,6 +18,8 @@
 #include "app/gui/rescaling_desk.h"
 #include "app/gui/what_if_desk.h"
 #include "core/capture_reader.h"
+#include "core/h5/dataset.h"
+#include "core/h5/file.h"
 #include "tests/app/cli_run.h"
 #include "tests/support/demo_model.h"
 #include "tests/support/event_turns.h"
@@ -113,8 +115,8 @@ TEST_F(WhatIfWindow, ANewUsersPathFromOpeningTheModelToTheCopiedCommand) {
   run_model();
   const WhatIfOutcome clipped = desk_->state().result->outcome;
   EXPECT_GT(clipped.kl_mean, 5);
-  EXPECT_LE(clipped.peaks.edited.back().value, 100);
-  EXPECT_GT(clipped.peaks.baseline[30].value, 10000);
+  EXPECT_LE(clipped.outliers.edited.max_abs.back().value, 100);
+  EXPECT_GT(clipped.outliers.baseline.max_abs[30].value, 10000);
   EXPECT_THAT(panel_->summaryText().toStdString(), HasSubstr("KL mean"));
   keep(QStringLiteral("what_if_clipped"));
 
@@ -230,7 +232,32 @@ TEST_F(WhatIfWindow, WithoutTheModelItSaysWhatIsMissing) {
   open_model(kPlanted);
   EXPECT_EQ(window_->panelId(), "whatif");
   run_model();
-  EXPECT_LE(desk_->state().result->outcome.peaks.edited.front().value, 50);
+  EXPECT_LE(desk_->state().result->outcome.outliers.edited.max_abs.front().value, 50);
+}
+
+// What stands before the edits is the recording that is looked at, and then the last result.
+TEST_F(WhatIfWindow, TheModelAsItIsIsNotRunAgain) {
+  const std::string capture = folder_ + "/known.h5";
+  ASSERT_EQ(test::cli({"capture", kPlanted, "--tokens", "0,5,9,3,7", "-o", capture}).code, 0);
+  {
+    auto file = h5::File::open_for_writing(capture);
+    auto loss = h5::Dataset::open_for_writing(file.root(), "run0/logits/loss", "loss");
+    const std::vector<float> marked = {11, 12, 13, 14};  // no model would
+    loss.write({0}, {4}, ElementType::f32, marked.data());
+    file.close();
+  }
+  window_->open(QString::fromStdString(capture));
+  ASSERT_TRUE(QTest::qWaitFor([&] { return window_->session().run() != nullptr; }, 10000));
+  open_model(kPlanted);
+  go_to_what_if();
+  for (double limit : {50.0, 25.0}) {
+    desk_->apply({{ResidualClip{limit, {}, {}, {}}}});
+    run_model();
+    const WhatIfOutcome& outcome = desk_->state().result->outcome;
+    EXPECT_EQ(outcome.loss.baseline, 12.5) << limit;
+    EXPECT_LT(outcome.loss.edited, 11);
+    EXPECT_LE(outcome.outliers.edited.max_abs.front().value, limit);
+  }
 }
 
 TEST_F(WhatIfWindow, APreviewFollowsTheSliderWithoutARerun) {

@@ -19,7 +19,7 @@ namespace {
 }  // namespace
 
 const char* norm_role_name(Role role) {
-  return role == Role::ln1 ? "ln1" : role == Role::ln2 ? "ln2" : "ln_final";
+  return role == Role::ln_final ? "ln_final" : to_string(role);
 }
 
 bool names_site(const NameList& names, Site site, int layer) {
@@ -39,8 +39,18 @@ bool names_norm(const NameList& names, Role role, int layer) {
   });
 }
 
-bool has_norm(const ArchSpec& spec, Role role) {
-  return role == Role::ln1 ? spec.has_ln1 : role == Role::ln2 ? spec.has_ln2 : spec.has_final_norm;
+bool has_norm(const ArchSpec& spec, Role role, int layer) {
+  switch (role) {
+    case Role::ln1:
+      return spec.has_ln1;
+    case Role::ln1_k:
+    case Role::ln1_v:
+      return spec.n_inputs(layer) > 1;
+    case Role::ln2:
+      return spec.has_ln2;
+    default:
+      return spec.has_final_norm;
+  }
 }
 
 void check_sites(const char* edit, const NameList& names, const ArchSpec& spec) {
@@ -60,13 +70,19 @@ void check_sites(const char* edit, const NameList& names, const ArchSpec& spec) 
 
 void check_norms(const char* edit, const NameList& names, const ArchSpec& spec) {
   const int n_layers = spec.n_layers;
-  const std::string block_norms =
-      std::string(spec.has_ln1 ? "ln1, " : "") + (spec.has_ln2 ? "ln2, " : "");
+  const auto in_block = [&](Role role, int layer) { return has_norm(spec, role, layer); };
+  std::string block_norms;
+  for (const Role role : kBlockNorms) {
+    bool exists = false;
+    for (int layer = 0; layer < n_layers; ++layer) exists = exists || in_block(role, layer);
+    if (exists) block_norms += std::string(norm_role_name(role)) + ", ";
+  }
   for (const std::string& name : names) {
     bool exists = spec.has_final_norm && names_norm({name}, Role::ln_final, kNoLayer);
     for (int layer = 0; layer < n_layers && !exists; ++layer)
-      exists = (spec.has_ln1 && names_norm({name}, Role::ln1, layer)) ||
-               (spec.has_ln2 && names_norm({name}, Role::ln2, layer));
+      exists = std::any_of(std::begin(kBlockNorms), std::end(kBlockNorms), [&](Role role) {
+        return in_block(role, layer) && names_norm({name}, role, layer);
+      });
     if (!exists)
       refuse(fmt::format(
           "{}: no norm '{}' in this model of {} blocks; expected {}ln_final, with or "

@@ -15,7 +15,11 @@ struct Place {
   auto operator<=>(const Place&) const = default;
 };
 
-// "ln1", "ln2", "ln_final".
+// Norms in front of the halves of a block, which edits can name: where keys and values have norms
+// of their own, "ln1" is that of the queries.
+inline constexpr Role kBlockNorms[] = {Role::ln1, Role::ln1_k, Role::ln1_v, Role::ln2};
+
+// "ln1", "ln1_k", "ln1_v", "ln2", "ln_final".
 const char* norm_role_name(Role role);
 
 // "hook_resid_post" or "blocks.3.hook_resid_post" against (site, layer). No name means the states
@@ -33,8 +37,8 @@ bool is_at_state(const E& edit, Site site, int layer, int n_layers) {
          edit.layers.contains(layer + 1) && names_site(edit.sites, Site::resid_pre, layer + 1);
 }
 
-// Whether the model has a norm of this role: ln1, ln2 or ln_final.
-bool has_norm(const ArchSpec& spec, Role role);
+// Whether the model has a norm of this role there: one of kBlockNorms, or ln_final.
+bool has_norm(const ArchSpec& spec, Role role, int layer);
 
 // Throw Error{invalid_argument} for a name that no place of the model has; `edit` is named in the
 // message.

@@ -40,8 +40,7 @@ bool WhatIfParts::takes_effect(const E& edit) const {
   } else if constexpr (requires { edit.norms; }) {
     bool any = at_norm(edit.norms, edit.layers, Role::ln_final, kNoLayer);
     for (int layer = 0; layer < spec.n_layers; ++layer)
-      any = any || at_norm(edit.norms, edit.layers, Role::ln1, layer) ||
-            at_norm(edit.norms, edit.layers, Role::ln2, layer);
+      any = any || at_block_norm(edit.norms, edit.layers, layer);
     return any;
   }
   if constexpr (requires { edit.heads; }) {
@@ -58,9 +57,7 @@ std::string WhatIfParts::idle_part(E edit) const {
   const IndexSet layers = edit.layers;
   const auto is_idle_at = [&](int layer) {
     edit.layers = IndexSet({layer});
-    if constexpr (requires { edit.norms; })
-      return !at_norm(edit.norms, edit.layers, Role::ln1, layer) &&
-             !at_norm(edit.norms, edit.layers, Role::ln2, layer);
+    if constexpr (requires { edit.norms; }) return !at_block_norm(edit.norms, edit.layers, layer);
     return !takes_effect(edit);
   };
   for (int layer : layers.members())
@@ -108,7 +105,7 @@ void WhatIfParts::check(std::size_t i) {
                              idle));
         }
         if constexpr (std::is_same_v<E, MlpActivation>) {
-          if (spec.moe.clamp > 0)
+          if (spec.moe.has_own_unit())
             throw Error(ErrorKind::unsupported,
                         "mlp.activation: this model's experts have a gated unit of their own, no "
                         "activation to replace");
@@ -148,7 +145,8 @@ void WhatIfParts::add_replacement(std::size_t i, const NormReplace& edit) {
       if (!file && edit.lambda != 1)
         by.pre_gain = at::ones({D}, at::dtype(at::kFloat).device(device))
                           .index_fill_(0, dims(edit.dims), edit.lambda);
-      if (spec.pre_affine) by.own_pre_gain = own_pre_gain(role, layer);
+      if (spec.pre_affine && role != Role::ln1_k && role != Role::ln1_v)
+        by.own_pre_gain = own_pre_gain(role, layer);
     } else if (file) {
       by.gate_down = file->read(prefix + ".gate_down", {-1, D});
       by.gate_up = file->read(prefix + ".gate_up",
@@ -157,10 +155,8 @@ void WhatIfParts::add_replacement(std::size_t i, const NormReplace& edit) {
     replacements[{i, Place{role, Site::resid_pre, layer}}] = by;
     ++n_found;
   };
-  for (int layer = 0; layer < spec.n_layers; ++layer) {
-    add(Role::ln1, layer);
-    add(Role::ln2, layer);
-  }
+  for (int layer = 0; layer < spec.n_layers; ++layer)
+    for (const Role role : kBlockNorms) add(role, layer);
   add(Role::ln_final, kNoLayer);
   if (n_found == 0) refuse("norm.replace: its norms and layers name no norm of this model");
 }

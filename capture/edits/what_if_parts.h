@@ -45,7 +45,12 @@ struct WhatIfParts {
     // Blocks are chosen by layers; the final norm belongs to no block, so a choice leaves it out.
     const bool in_layers =
         layer == kNoLayer ? layers.is_all() || !names.empty() : layers.contains(layer);
-    return in_layers && has_norm(spec, role) && names_norm(names, role, layer);
+    return in_layers && has_norm(spec, role, layer) && names_norm(names, role, layer);
+  }
+  bool at_block_norm(const NameList& names, const IndexSet& layers, int layer) const {
+    for (const Role role : kBlockNorms)
+      if (at_norm(names, layers, role, layer)) return true;
+    return false;
   }
   // Checks every edit and reads its weights; errors as WhatIfPass says.
   void prepare();

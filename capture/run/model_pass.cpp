@@ -3,17 +3,18 @@
 
 #include <algorithm>
 
+#include "capture/model/depth_mix.h"
+
 namespace sinkscope {
 namespace {
 
-// Calls `prepare` once for every what-if, with the streams of its own lanes in order.
+// Calls `prepare` once for every what-if, with a state of each of its own lanes in order.
 template <class F>
-void for_what_ifs(const std::vector<Lane>& lanes, const F& prepare) {
-  std::map<WhatIfPass*, std::vector<at::Tensor>> streams;
+void for_what_ifs(const std::vector<Lane>& lanes, at::Tensor Lane::*state, const F& prepare) {
+  std::map<WhatIfPass*, std::vector<at::Tensor>> states;
   for (const Lane& lane : lanes)
-    if (lane.what_if != nullptr)
-      streams[lane.what_if].push_back(lane.block_input.defined() ? lane.block_input : lane.stream);
-  for (const auto& [what_if, own] : streams) prepare(*what_if, own);
+    if (lane.what_if != nullptr) states[lane.what_if].push_back(lane.*state);
+  for (const auto& [what_if, own] : states) prepare(*what_if, own);
 }
 
 }  // namespace
@@ -32,6 +33,10 @@ ModelPass::ModelPass(const ModelFiles& model, at::Device device, at::ScalarType 
   if (spec_.pre_affine)
     final_pre_gain_ =
         at::tensor(model.read_vector(Role::ln_final_pre, kNoLayer), at::kFloat).to(device);
+  if (spec_.depth_block > 0)
+    final_query_ = at::tensor(model.read_vector(Role::depth_final_query, kNoLayer), at::kFloat)
+                       .view({1, -1})
+                       .to(device);
   if (spec_.rope.has_divisors) divisors_ = model.read_vector(Role::rope_divisors, kNoLayer);
   for (int layer = 0; layer < spec_.n_layers; ++layer) {
     const RopeSpec& rope = spec_.rope_of(layer);
@@ -65,11 +70,11 @@ Lane ModelPass::start(const std::vector<int>& token_ids, std::unique_ptr<TapList
 }
 
 void ModelPass::prepare_norm(const std::vector<Lane>& lanes, Role role, int layer, const Norm& norm,
-                             const at::Tensor& pre_gain) {
+                             const at::Tensor& pre_gain, int input) {
   if (!norm.exists()) return;
-  for_what_ifs(lanes, [&](WhatIfPass& what_if, std::vector<at::Tensor> streams) {
-    for (at::Tensor& x : streams) x = norm_input(x, pre_gain);
-    what_if.prepare_norm(role, layer, streams, norm);
+  for_what_ifs(lanes, &Lane::seen, [&](WhatIfPass& what_if, std::vector<at::Tensor> inputs) {
+    for (at::Tensor& x : inputs) x = norm_input(input_of(x, input), pre_gain);
+    what_if.prepare_norm(role, layer, inputs, norm);
   });
 }
 
@@ -78,10 +83,14 @@ void ModelPass::residual_states(std::vector<Lane>& lanes, Site site, const Layer
   std::vector<at::Tensor> calibration;
   for (const Lane& lane : lanes)
     if (lane.is_calibration) calibration.push_back(lane.stream);
-  for_what_ifs(lanes, [&](WhatIfPass& what_if, const std::vector<at::Tensor>& streams) {
+  for_what_ifs(lanes, &Lane::stream, [&](WhatIfPass& what_if, const auto& streams) {
     what_if.prepare_residual(site, layer, calibration.empty() ? streams : calibration);
   });
   for (Lane& lane : lanes) lane.stream = residual_state(block(lane, w, layer), site, lane.stream);
+}
+
+void ModelPass::read_inputs(std::vector<Lane>& lanes, Role half, const LayerWeights& w, int layer) {
+  for (Lane& lane : lanes) lane.seen = half_input(block(lane, w, layer), half, lane.stream);
 }
 
 bool ModelPass::run_blocks(std::vector<Lane>& lanes, JobContext job, int first_layer,
@@ -95,20 +104,25 @@ bool ModelPass::run_blocks(std::vector<Lane>& lanes, JobContext job, int first_l
       residual_states(lanes, Site::resid_pre, *w, layer);
     else
       for (Lane& lane : lanes) lane.listener->on_tap(Site::resid_pre, layer, lane.stream);
+    read_inputs(lanes, Role::ln1, *w, layer);
     prepare_norm(lanes, Role::ln1, layer, w->ln1, w->ln1_pre);
+    prepare_norm(lanes, Role::ln1_k, layer, w->relative.k_norm, {}, 1);
+    prepare_norm(lanes, Role::ln1_v, layer, w->relative.v_norm, {}, 2);
     for (Lane& lane : lanes) {
       if (job.stop.stop_requested()) return false;
-      if (spec_.parallel) lane.block_input = lane.stream;
-      lane.stream = attention_half(block(lane, *w, layer), lane.stream);
+      lane.stream = attention_half(block(lane, *w, layer), lane.stream, lane.seen);
       if (!lane.stream.defined()) return false;
+      if (!spec_.parallel) lane.seen = at::Tensor();
     }
-    if (!spec_.parallel) residual_states(lanes, Site::resid_mid, *w, layer);
+    if (!spec_.parallel) {
+      residual_states(lanes, Site::resid_mid, *w, layer);
+      read_inputs(lanes, Role::ln2, *w, layer);
+    }
     prepare_norm(lanes, Role::ln2, layer, w->ln2, w->ln2_pre);
     for (Lane& lane : lanes) {
       if (job.stop.stop_requested()) return false;
-      lane.stream = mlp_half(block(lane, *w, layer), lane.stream,
-                             spec_.parallel ? lane.block_input : lane.stream);
-      lane.block_input = at::Tensor();
+      lane.stream = mlp_half(block(lane, *w, layer), lane.stream, lane.seen);
+      lane.seen = at::Tensor();
       job.progress.done += layer_work_ * lane.stream.size(1);
     }
     residual_states(lanes, Site::resid_post, *w, layer);
@@ -118,16 +132,22 @@ bool ModelPass::run_blocks(std::vector<Lane>& lanes, JobContext job, int first_l
 }
 
 std::vector<at::Tensor> ModelPass::final_norms(std::vector<Lane>& lanes) {
+  for (Lane& lane : lanes)
+    lane.seen = final_query_.defined() ? depth_mixture(final_query_, lane.stream, *lane.state,
+                                                       *lane.listener, kFinalDepthSites, kNoLayer)
+                                       : lane.stream;
   prepare_norm(lanes, Role::ln_final, kNoLayer, final_norm_, final_pre_gain_);
   std::vector<at::Tensor> normed;
   for (Lane& lane : lanes) {
-    const at::Tensor seen = norm_input(lane.stream, final_pre_gain_);
-    if (final_pre_gain_.defined()) lane.listener->on_norm_input(Role::ln_final, kNoLayer, seen);
+    const at::Tensor seen = norm_input(lane.seen, final_pre_gain_);
+    if (final_pre_gain_.defined() || final_query_.defined())
+      lane.listener->on_norm_input(Role::ln_final, kNoLayer, seen);
     const at::Tensor y = final_norm_.exists()
                              ? lane.edits->on_norm(Role::ln_final, kNoLayer, seen, final_norm_).y
                              : seen;
     lane.listener->on_tap(Site::ln_final_out, kNoLayer, y);
-    lane.stream = at::Tensor();
+    lane.stream = lane.seen = at::Tensor();
+    lane.state->block_states.clear();
     normed.push_back(y[0]);
   }
   return normed;

@@ -101,8 +101,8 @@ int resolved_threads(const CaptureRequest& request);
 CaptureLayout plan_capture(const ModelFiles& model, const CaptureRequest& request);
 
 // Bytes of one prompt's state between layers, which the activation budget counts: the stream, its
-// successor while a block runs, and the head's copy.
-std::int64_t state_bytes(int seq_len, int d_model);
+// successor while a block runs, the head's copy, and the closed sums of attention over depth.
+std::int64_t state_bytes(int seq_len, const ArchSpec& spec);
 
 // Estimated peak memory of the request in bytes.
 std::int64_t predicted_memory(const ModelFiles& model, const CaptureRequest& request);

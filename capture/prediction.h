@@ -13,7 +13,7 @@ namespace sinkscope {
 
 // Consecutive prompts [first, last) from `begin` on whose states fit the activation budget
 // together; at least one.
-std::vector<std::pair<int, int>> prompt_groups(const CaptureRequest& request, int d_model,
+std::vector<std::pair<int, int>> prompt_groups(const CaptureRequest& request, const ArchSpec& spec,
                                                int begin = 0);
 
 // Maps that are reduced over layers: they stay in memory until the last one, for every run.

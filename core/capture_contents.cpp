@@ -35,6 +35,7 @@ class KnownValues {
     if (path == "model/config") return texts({layout_.model.config_text});
     if (path == "attention/layers") return integers(layout_.attention_layers);
     if (path.starts_with("attention/pattern_")) return write_pattern_axis(path);
+    if (path == "residual/block_layers") return integers(layout_.block_layers);
     if (path == "residual/sites") {
       return texts(residual_sites(layout_.model.n_layers, layout_.parallel_blocks));
     }

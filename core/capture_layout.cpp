@@ -94,6 +94,7 @@ Symbols symbols_of(const CaptureLayout& layout, const RunInput& run) {
       {"S", n_of(residual_sites(model.n_layers, layout.parallel_blocks))},
       {"L+1", model.n_layers + 1},
       {"2L", std::int64_t{2} * model.n_layers},
+      {"m", n_of(layout.block_layers)},
       {"D", model.d_model},
       {"L_p", pattern.reduces(ReduceOver::layers) ? 1 : n_of(pattern.layers)},
       {"Q", pattern.reduces(ReduceOver::heads) ? 1 : n_heads},
@@ -127,12 +128,20 @@ void add_residual(SpecList& list, const CaptureLayout& layout, int seq_len) {
   const auto is_stream = [](std::string_view path) { return path == "stream"; };
   const auto is_final = [](std::string_view path) { return path == "final_norm"; };
   const auto is_sum = [](std::string_view path) { return path == "prenorm"; };
-  list.add("residual/", "", {},
-           [&](auto path) { return !is_stream(path) && !is_final(path) && !is_sum(path); });
+  const auto is_block = [](std::string_view path) { return path == "block_layers"; };
+  const auto is_block_state = [](std::string_view path) { return path == "block_states"; };
+  list.add("residual/", "", {}, [&](auto path) {
+    return !is_stream(path) && !is_final(path) && !is_sum(path) && !is_block_state(path) &&
+           (!is_block(path) || !layout.block_layers.empty());
+  });
   if (!layout.stream) return;
   list.add("residual/", "", {}, is_stream);
   list.last().chunk = {1, token_chunk_side(seq_len), layout.model.d_model};
   list.add("residual/", "", {}, is_final);
+  if (!layout.block_layers.empty()) {
+    list.add("residual/", "", {}, is_block_state);
+    list.last().chunk = {1, token_chunk_side(seq_len), layout.model.d_model};
+  }
   if (!is_post_norm(layout)) return;
   list.add("residual/", "", {}, is_sum);
   list.last().chunk = {1, token_chunk_side(seq_len), layout.model.d_model};
@@ -143,6 +152,8 @@ void add_stats(SpecList& list, const StatsSite& site) {
   list.add("stats/*/", site.hook, {{"N", n_of(site.layers)}, {"D_s", site.width}},
            [&](std::string_view path) {
              if (path == "median_abs") return site.is_residual;
+             if (path == "corr")
+               return site.hook == "ln1.hook_gate" || site.hook == "ln2.hook_gate";
              return site.is_norm || !path.starts_with("token/input_");
            });
 }

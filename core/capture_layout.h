@@ -95,6 +95,8 @@ struct CaptureLayout {
   std::vector<RunInput> runs;
   std::vector<int> attention_layers;  // [A] blocks with softmax attention
   bool parallel_blocks = false;       // no resid_mid
+  // Attention over depth: blocks before whose attention the stream restarts; empty = it never does.
+  std::vector<int> block_layers;
   std::vector<NormFacts> norms;
   std::vector<StatsSite> sites;
   bool stream = true;     // residual/stream, residual/final_norm

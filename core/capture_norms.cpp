@@ -26,4 +26,8 @@ std::vector<NormFacts> read_norms(const CaptureReader& reader, const std::string
   return norms;
 }
 
+bool norms_read_stream(const CaptureReader& reader, const std::string& run) {
+  return !reader.has(run, "residual/block_layers");
+}
+
 }  // namespace sinkscope

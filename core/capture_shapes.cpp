@@ -68,15 +68,11 @@ std::optional<std::int64_t> RunShapes::size_of(const std::string& symbol, const 
   if (const auto known = symbols_.find(symbol); known != symbols_.end()) return known->second;
   const std::string owner = owner_of(path);
   const Definition definitions[] = {
-      {"A", "attention/layers", 1, 0},
-      {"L_p", "attention/pattern_layers", 1, 0},
-      {"Q", "attention/pattern_heads", 1, 0},
-      {"R", "attention/pattern_rows", 1, 0},
-      {"S", "residual/sites", 1, 0},
-      {"k", "logits/top_ids", 2, 1},
-      {"N", owner + "/layers", 1, 0},
-      {"C", owner + "/gain", 2, 1},
-      {"D_s", owner + "/dim_rest/count", 2, 1},
+      {"A", "attention/layers", 1, 0},        {"L_p", "attention/pattern_layers", 1, 0},
+      {"Q", "attention/pattern_heads", 1, 0}, {"R", "attention/pattern_rows", 1, 0},
+      {"S", "residual/sites", 1, 0},          {"m", "residual/block_layers", 1, 0},
+      {"k", "logits/top_ids", 2, 1},          {"N", owner + "/layers", 1, 0},
+      {"C", owner + "/gain", 2, 1},           {"D_s", owner + "/dim_rest/count", 2, 1},
   };
   for (const Definition& definition : definitions) {
     if (symbol != definition.symbol) continue;

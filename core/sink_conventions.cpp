@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include "core/mechanism_report.h"
+
 namespace sinkscope {
 
 using Kind = PositionFilter::Kind;
@@ -60,7 +62,7 @@ std::vector<std::pair<std::string, std::string>> sink_conventions(const SinkRepo
   const SinkOptions& o = report.options;
   const std::string at = describe_positions(o.at);
   const bool up = o.permille == PermilleRounding::up;
-  return {
+  std::vector<std::pair<std::string, std::string>> out = {
       {"indices", "layers, heads, tokens and dimensions count from 0; layers are block indices"},
       {"per_head_arrays", "[layer with softmax attention][head], in the order of attention.layers"},
       {"first_token_score.with_row0", "mean over queries 0..T-1 of A[q,0] (2601.22966)"},
@@ -128,8 +130,17 @@ std::vector<std::pair<std::string, std::string>> sink_conventions(const SinkRepo
        "mean, sd (divided by the number of runs), min and max over the runs that have a value; "
        "m2, argmax_hit, sink_dims, sorted_dims and ratios are pooled over all positions of "
        "all runs"},
-      {"non_finite_values", "NaN and infinity are null here; this counts them"},
   };
+  if (!report.runs.empty()) {
+    const Mechanisms& mechanisms = report.runs.front().mechanisms;
+    if (!mechanisms.block_layers.empty())
+      out.emplace_back("stream",
+                       "attention over depth: the residual states are the running sum, which "
+                       "restarts at the blocks of mechanisms.depth.block_layers");
+    for (auto& convention : mechanism_conventions(mechanisms)) out.push_back(std::move(convention));
+  }
+  out.emplace_back("non_finite_values", "NaN and infinity are null here; this counts them");
+  return out;
 }
 
 }  // namespace sinkscope

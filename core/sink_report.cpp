@@ -208,6 +208,7 @@ SinkReport sink_report(const CaptureReader& reader, std::vector<std::string> run
     run.attention = attention_sinks(reader, name, run.input, options, layers_end);
     ResidualRun residual = residual_sinks(reader, name, options, layers_end);
     run.residual = std::move(residual.report);
+    run.mechanisms = read_mechanisms(reader, name, layers_end);
     add_to_pool(pool, residual.pool);
     spreads.add(quantities(run));
     sink_dims.add(members_of(run.residual.sinks, &ResidualSink::dim));

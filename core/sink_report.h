@@ -8,6 +8,7 @@
 
 #include "core/attention_sinks.h"
 #include "core/capture_reader.h"
+#include "core/mechanisms.h"
 #include "core/residual_sinks.h"
 #include "core/sink_options.h"
 
@@ -21,6 +22,7 @@ struct RunReport {
   RunInput input;    // its name, token ids and labels
   AttentionSinks attention;
   ResidualReport residual;
+  Mechanisms mechanisms;
 };
 
 // A number, or an array of numbers, of a run: what the spreads and the CSV go through.

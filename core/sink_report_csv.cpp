@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include <fmt/format.h>
 
+#include "core/mechanism_report.h"
 #include "core/number_text.h"
 #include "core/sink_report.h"
 
@@ -120,6 +121,15 @@ void append_run(std::string& table, const RunReport& run) {
     number("attention.gu.cells_above", static_cast<double>(gu.sink_ratio.above));
   }
   number("non_finite_recorded", static_cast<double>(run.residual.non_finite.count));
+  const auto index = [](int i) { return i < 0 ? std::string() : std::to_string(i); };
+  for (const MechanismRow& m : mechanism_rows(run.mechanisms))
+    append(table, run.name,
+           {.quantity = m.quantity,
+            .layer = index(m.layer),
+            .head = index(m.head),
+            .site = m.site,
+            .dim = index(m.dim),
+            .value = m.value});
   append_tokens(table, run);
   for (const MassiveActivation& m : run.residual.massive)
     append(table, run.name,

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/json_numbers.h"
+#include "core/mechanism_report.h"
 #include "core/sink_conventions.h"
 #include "core/sink_report.h"
 
@@ -213,6 +214,8 @@ Json sink_report_json(const SinkReport& report) {
                     {"sink_tokens", sink_tokens_json(run.attention, numbers)},
                     {"attention", attention_json(run.attention, numbers)},
                     {"residual", residual_json(run, numbers)}});
+    if (!run.mechanisms.empty())
+      runs.back()["mechanisms"] = mechanisms_json(run.mechanisms, numbers);
   }
   const ModelFacts& m = report.model;
   Json out = {{"schema", "sinkscope.sinks/1"},

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/mechanism_report.h"
 #include "core/number_text.h"
 #include "core/sink_conventions.h"
 #include "core/sink_report.h"
@@ -194,6 +195,7 @@ std::string one_run(const SinkReport& report, const RunReport& run) {
                   run.input.name.empty() ? "" : ' ' + quoted(run.input.name, 40),
                   run.input.seq_len(), bos.empty() ? "no BOS" : "BOS at " + readable_list(bos, 8));
   out += attention_section(report, run);
+  out += mechanisms_text(run.mechanisms, report.model.n_layers);
   out += massive_section(report, run);
   out += residual_section(report, run.residual);
   return out + kurtosis_section(run);

@@ -111,9 +111,14 @@ std::string extras_text(const ArchSpec& spec) {
   const int n_latent = count(spec.mixers, Mixer::latent);
   if (n_delta > 0) parts.push_back(fmt::format("{} layers of linear attention", n_delta));
   if (n_latent > 0) parts.push_back(fmt::format("{} layers of latent attention", n_latent));
+  if (spec.depth_block > 0)
+    parts.push_back(fmt::format("attention over depth in blocks of {} layers", spec.depth_block));
+  if (spec.relative.dim > 0)
+    parts.push_back(fmt::format("logits by distance (rank {})", spec.relative.dim));
   if (spec.index.top_k > 0) parts.push_back(fmt::format("{} keys selected", spec.index.top_k));
   if (!spec.sinks.empty())
-    parts.push_back(fmt::format("sink logits in {} layers", count(spec.sinks)));
+    parts.push_back(fmt::format("sink logits{} in {} layers",
+                                spec.sink_projection ? " for each query" : "", count(spec.sinks)));
   if (spec.attn_gate) parts.emplace_back("gated attention output");
   if (spec.norm_gate_rank > 0)
     parts.push_back(fmt::format("gated norms (rank {})", spec.norm_gate_rank));

@@ -18,9 +18,9 @@ constexpr std::int64_t kRowBytes = std::int64_t{16} << 20;
 std::vector<Role> roles_behind(const ModelFiles& model, const std::string& which) {
   // Whatever reads a norm's output: softmax attention, latents or a delta-net; an MLP or experts.
   if (which == "ln1")
-    return {Role::q,          Role::k,          Role::v,          Role::q_a,
-            Role::kv_a,       Role::delta_q,    Role::delta_k,    Role::delta_v,
-            Role::delta_gate, Role::delta_beta, Role::delta_decay};
+    return {Role::q,           Role::k,       Role::v,        Role::q_a,        Role::kv_a,
+            Role::delta_q,     Role::delta_k, Role::delta_v,  Role::delta_gate, Role::delta_beta,
+            Role::delta_decay, Role::r,       Role::sink_proj};
   if (which == "ln2")
     return {Role::gate,      Role::up,          Role::router,   Role::expert_gate,
             Role::expert_up, Role::shared_gate, Role::shared_up};
@@ -47,6 +47,8 @@ WeightRows model_weights(std::shared_ptr<const ModelFiles> model) {
                                     const std::function<void(const MatrixF& rows)>& visit) {
     for (const Role role : roles_behind(*model, which)) {
       if (!model->has(role, layer)) continue;
+      // Keys and values of norms of their own.
+      if ((role == Role::k || role == Role::v) && model->spec().n_inputs(layer) > 1) continue;
       // Behind latents q, k and v read those instead of the norm.
       const bool reads_norm = which != "o";
       if (reads_norm && model->cols(role, layer) != model->spec().d_model) continue;

@@ -18,9 +18,10 @@ enum class QkNorm { none, per_head, whole };
 // a frequency.
 enum class RopeScaling { none, linear, dynamic, llama3, yarn, longrope, proportional };
 enum class Activation { silu, gelu, gelu_tanh, relu };
-// What a block mixes tokens with: softmax attention, the same over latents (MLA), or a gated
-// delta-net, which has no attention map.
-enum class Mixer { attention, latent, delta };
+// What a block mixes tokens with: softmax attention, the same over latents (MLA), a gated
+// delta-net, which has no attention map, or softmax attention with logits by distance
+// (RelativeSpec).
+enum class Mixer { attention, latent, delta, relative };
 
 // Rotary positions as the model applies them (rotate-half after loading, whatever the file holds).
 // Keys and formulas: formats of `rope_scaling` / `rope_parameters` in Hugging Face configs.
@@ -58,10 +59,13 @@ struct MoeSpec {
   bool rejected_is_zero = false;  // experts of other groups compete with 0, not −∞
   bool router_bias = false, choice_bias = false, expert_bias = false;
   double clamp = 0, sharpness = 1;  // > 0: min(gate, c), clamp(up, ±c), gate·σ(s·gate)·(up + 1)
+  double gate_cap = 0, up_cap = 0;  // > 0: cap(g)·σ(g)·cap'(u), cap(x) = c·tanh(x/c)
   int d_shared = 0;                 // width of the shared expert; 0 = none
   bool shared_router = false;       // its share is gated
   bool beside_dense = false;        // the dense MLP runs too, both normed before they are added;
                                     // the router reads the stream, each expert has a factor
+  // A gated unit of the experts' own in place of the activation.
+  bool has_own_unit() const { return clamp > 0 || gate_cap > 0 || up_cap > 0; }
   bool operator==(const MoeSpec&) const = default;
 };
 
@@ -82,6 +86,19 @@ struct DeltaSpec {  // gated delta-net
   int narrow = 0;  // > 0: a decay for each key channel; gate and decay go through this width (KDA)
   int n_channels() const { return 2 * n_key_heads * key_dim + n_value_heads * value_dim; }
   bool operator==(const DeltaSpec&) const = default;
+};
+
+// Mixer::relative: no rotary positions; r_i · profile[:, i − j] joins the score of a key that is
+// less than the profile's length behind. Keys, values and what a half puts out go through short
+// convolutions. Blocks without a window read three inputs (for q, k and v), each behind a norm of
+// its own, and the taps of their key and value convolutions depend on them.
+struct RelativeSpec {
+  int dim = 0;               // of r
+  std::vector<int> extents;  // [n_layers] lengths of the profiles
+  int n_taps = 0;
+  double qk_limit = 0, r_limit = 0;     // lengths of a head's q and k, and of r, at most; 0 = any
+  double growth = 0, growth_floor = 1;  // without a window: q, r ·= 1 + g·ln(max(1, (t+1)/floor))
+  bool operator==(const RelativeSpec&) const = default;
 };
 
 // An architecture as data: everything the one forward pass branches on. Names as in
@@ -120,6 +137,9 @@ struct ArchSpec {
   int n_types = 0;           // > 0: token types, of which row 0 is added everywhere
   int d_per_layer = 0;       // > 0: a small input of its own for every layer, added behind its MLP
   bool layer_scale = false;  // what a layer puts out is multiplied by a number of its own
+  // > 0: attention over depth. The stream restarts every so many layers, and each half reads a mix
+  // of the sums before (the first of them the embedding) and of the stream (depth_mix.h).
+  int depth_block = 0;
 
   std::vector<Mixer> mixers;
   bool bidirectional = false;  // a query sees later keys, too
@@ -135,12 +155,14 @@ struct ArchSpec {
   double value_scale = 1;
   double query_growth = 0, query_growth_context = 0;  // q ·= 1 + b·ln(1 + ⌊t/context⌋)
   std::vector<bool> sinks;                            // layers with a logit for no key
+  bool sink_projection = false;  // that logit is a projection of what the query was made of
   RopeSpec rope;
   std::vector<RopeSpec> layer_ropes;  // where they differ from layer to layer
   std::vector<int> window;  // [n_layers] keys a query sees, its own included; 0 = all before it
   LatentSpec latent;
   IndexSpec index;
   DeltaSpec delta;
+  RelativeSpec relative;
 
   Activation activation = Activation::silu;
   bool mlp_gated = true;  // act(gate)·up; false: act(up)
@@ -149,6 +171,7 @@ struct ArchSpec {
   std::vector<bool> moe_layers;
 
   bool has_head = true;          // false: the run ends at the final norm, there are no logits
+  int n_logits = 0;              // tokens that can be predicted; 0 = all vocab_size
   bool tied = false;             // the head is the embedding (or the other way round)
   int bos_id = -1, eos_id = -1;  // -1 = none
   bool operator==(const ArchSpec&) const = default;
@@ -156,6 +179,16 @@ struct ArchSpec {
   Mixer mixer(int layer) const { return mixers.empty() ? Mixer::attention : mixers[at(layer)]; }
   bool has_experts(int layer) const { return moe.n_experts > 0 && moe_layers[at(layer)]; }
   bool has_sink(int layer) const { return !sinks.empty() && sinks[at(layer)]; }
+  // What q, k and v are made of: one normed input, or one for each.
+  int n_inputs(int layer) const {
+    return mixer(layer) == Mixer::relative && window[at(layer)] == 0 ? 3 : 1;
+  }
+  bool starts_depth_block(int layer) const { return depth_block > 0 && layer % depth_block == 0; }
+  // Sums over depth that are closed when `n` layers are done.
+  int n_block_states(int n) const {
+    return depth_block > 0 ? (n + depth_block - 1) / depth_block : 0;
+  }
+  int head_rows() const { return n_logits > 0 ? n_logits : vocab_size; }
   bool has_norm_gate(int layer, Role norm) const {
     return norm_gate_rank > 0 && (norm == Role::ln1 || (norm == Role::ln2 && has_experts(layer)));
   }

@@ -14,7 +14,8 @@ namespace sinkscope {
 // Where a role is found. Several lines of one role are spellings: the first that exists counts.
 struct TensorName {
   Role role;
-  const char* name;  // after the layer's number, or after the prefix; whole where it has {layer}
+  const char* name;  // after the layer's number, or after the prefix; whole where it has {layer} or
+                     // {layer-1}
   Packing packing = Packing::own;
   int only_layer = kNoLayer;  // a spelling of this block alone; then the name is whole
 };
@@ -29,8 +30,10 @@ struct Family {
   double rope_theta = 10000;
   double rotary_part = 1;  // partial_rotary_factor
   bool has_rope = true;
-  bool has_delta = false;                    // layer type "linear_attention"
-  const char* full_type = "full_attention";  // another word for it
+  bool has_delta = false;                         // layer type "linear_attention"
+  const char* full_type = "full_attention";       // another word for it
+  const char* window_type = "sliding_attention";  // and for windowed layers, and their width's key
+  const char* window_key = "sliding_window";
   const char* activation = "silu";
   std::span<const TensorName> names = {};  // what differs from the Llama family
   const char* prefix = "model.";           // optional in the files

@@ -110,7 +110,8 @@ void parse_layer_types(const JsonKeys& keys, HfConfig& out) {
     return;
   }
   out.layer_types = *types;
-  std::optional<std::int64_t> window = keys.whole("sliding_window", 1, kLargestSize);
+  const char* key = out.family->window_key;
+  std::optional<std::int64_t> window = keys.whole(key, 1, kLargestSize);
   if (const char* reach = out.family->reach_key; !window && reach != nullptr && keys.has(reach))
     window = *keys.whole(reach, 0, kLargestSize - 1) + 1;
   for (std::size_t layer = 0; layer < types->size(); ++layer) {
@@ -119,11 +120,11 @@ void parse_layer_types(const JsonKeys& keys, HfConfig& out) {
     if (type == "linear_attention" && out.family->has_delta) {
       spec.mixers.resize(types->size(), Mixer::attention);
       spec.mixers[layer] = Mixer::delta;
-    } else if (type != "sliding_attention") {
+    } else if (type != out.family->window_type) {
       out.obstacles.push_back("layer type \"" + printable(type) + "\" is not supported");
       return;
     } else if (!window) {
-      out.obstacles.push_back("layer_types names sliding layers, sliding_window is absent");
+      out.obstacles.push_back(fmt::format("layer_types names sliding layers, {} is absent", key));
       return;
     } else {
       spec.window[layer] = static_cast<int>(*window);

@@ -49,6 +49,8 @@ void append_pre_gains(const ModelFiles& model, Role role, NormFacts& facts) {
 
 ModelNorms read_norms(const ModelFiles& model) {
   static constexpr std::pair<Role, const char*> kRoles[] = {{Role::ln1, "ln1"},
+                                                            {Role::ln1_k, "ln1_k"},
+                                                            {Role::ln1_v, "ln1_v"},
                                                             {Role::ln2, "ln2"},
                                                             {Role::ln1_post, "ln1_post"},
                                                             {Role::ln2_post, "ln2_post"},

@@ -20,9 +20,12 @@ constexpr const char* kNames[] = {
     "per_layer_embed",
     "per_layer_proj",
     "per_layer_norm",
+    "depth_final_query",
     "rope_divisors",
     "ln1",
     "ln1_bias",
+    "ln1_k",
+    "ln1_v",
     "ln1_pre",
     "ln1_gate_down",
     "ln1_gate_up",
@@ -38,6 +41,21 @@ constexpr const char* kNames[] = {
     "k_norm",
     "attn_gate",
     "sink",
+    "sink_proj",
+    "r",
+    "profiles",
+    "q_scale",
+    "r_scale",
+    "k_conv",
+    "v_conv",
+    "k_taps",
+    "k_taps_proj",
+    "v_taps",
+    "v_taps_proj",
+    "attn_conv",
+    "mlp_conv",
+    "depth_attn_query",
+    "depth_mlp_query",
     "q_a",
     "q_a_norm",
     "kv_a",
@@ -110,6 +128,8 @@ bool is_norm_gain(Role role) {
     case Role::embed_norm:
     case Role::ln_final:
     case Role::ln1:
+    case Role::ln1_k:
+    case Role::ln1_v:
     case Role::q_norm:
     case Role::k_norm:
     case Role::q_a_norm:

@@ -21,9 +21,12 @@ enum class Role {
   per_layer_proj,   // [L·P, D], and the norm [P] of what it makes of the
                     // embedding
   per_layer_norm,
-  rope_divisors,  // the last role without a layer
+  depth_final_query,  // [D]: what the final norm reads, a mix over depth
+  rope_divisors,      // the last role without a layer
   ln1,
   ln1_bias,
+  ln1_k,  // where keys and values have norms of their own, ln1 is that of the queries
+  ln1_v,
   ln1_pre,
   ln1_gate_down,  // [r, D], [D, r]: GatedNorm, y ⊙ σ(up silu(down y))
   ln1_gate_up,
@@ -39,7 +42,22 @@ enum class Role {
   k_norm,
   attn_gate,  // [H·d_v, in of q]: z ⊙ σ(gate)
   sink,       // [H] logits of the null route
-  q_a,        // MLA: [q_rank, D] and its norm; q then reads the latent
+  sink_proj,  // [H, D]: those logits for each query
+  r,          // logits by distance: [H·d_r, D]; r · profiles [d_r, distances]
+  profiles,
+  q_scale,  // [H, d], [H, d_r]: factors on q and r
+  r_scale,
+  k_conv,  // [G·d, taps], the last tap is the current token
+  v_conv,
+  k_taps,  // [taps, G·d], the first tap is the current token; [G·taps, D]: added to them
+  k_taps_proj,
+  v_taps,
+  v_taps_proj,
+  attn_conv,  // [D, taps], of what attention and MLP put out
+  mlp_conv,
+  depth_attn_query,  // [D] or [3, D], for q, k and v; [D]: attention over depth
+  depth_mlp_query,
+  q_a,  // MLA: [q_rank, D] and its norm; q then reads the latent
   q_a_norm,
   kv_a,  // MLA: [kv_rank + rope, D] and the norm of its first part, which k and v read
   kv_a_norm,

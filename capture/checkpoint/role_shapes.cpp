@@ -17,6 +17,16 @@ void add_norm(Roles& roles, const ArchSpec& spec, bool wanted, Role norm) {
   add(roles, wanted && spec.norm_bias, {bias_of(norm)});
 }
 
+void add_relative(Roles& roles, const ArchSpec& spec, int layer) {
+  const bool has_inputs = spec.n_inputs(layer) > 1;
+  add(roles, has_inputs, {Role::ln1_k, Role::ln1_v});
+  add(roles, true,
+      {Role::q, Role::k, Role::v, Role::o, Role::r, Role::profiles, Role::q_scale, Role::r_scale});
+  add(roles, !has_inputs, {Role::k_conv, Role::v_conv});
+  add(roles, has_inputs, {Role::k_taps, Role::k_taps_proj, Role::v_taps, Role::v_taps_proj});
+  add(roles, true, {Role::attn_conv, Role::mlp_conv});
+}
+
 void add_mixer(Roles& roles, const ArchSpec& spec, int layer) {
   switch (spec.mixer(layer)) {
     case Mixer::attention:
@@ -27,6 +37,9 @@ void add_mixer(Roles& roles, const ArchSpec& spec, int layer) {
       add(roles, spec.o_bias, {Role::o_bias});
       add(roles, spec.qk_norm != QkNorm::none, {Role::q_norm});
       add(roles, spec.qk_norm != QkNorm::none && spec.has_own_keys(layer), {Role::k_norm});
+      break;
+    case Mixer::relative:
+      add_relative(roles, spec, layer);
       break;
     case Mixer::latent:
       add(roles, spec.latent.q_rank > 0, {Role::q_a, Role::q_a_norm});
@@ -44,7 +57,7 @@ void add_mixer(Roles& roles, const ArchSpec& spec, int layer) {
       return;
   }
   add(roles, spec.attn_gate, {Role::attn_gate});
-  add(roles, spec.has_sink(layer), {Role::sink});
+  add(roles, spec.has_sink(layer), {spec.sink_projection ? Role::sink_proj : Role::sink});
 }
 
 void add_mlp(Roles& roles, const ArchSpec& spec, int layer) {
@@ -153,6 +166,40 @@ ExpectedShape delta_shape(Role role, const ArchSpec& spec) {
   }
 }
 
+ExpectedShape relative_shape(Role role, const ArchSpec& spec, int layer) {
+  const RelativeSpec& relative = spec.relative;
+  const std::int64_t D = spec.d_model, H = spec.n_heads, K = relative.n_taps,
+                     G = spec.kv_heads(layer);
+  const std::int64_t extent =
+      relative.extents.empty() ? 0 : relative.extents.at(static_cast<std::size_t>(layer));
+  const bool of_keys = role == Role::k_conv || role == Role::k_taps;
+  const std::int64_t kv = G * (of_keys ? spec.head_dim_of(layer) : spec.d_value_of(layer));
+  const std::string because = fmt::format(
+      "{} heads of {}, {} key/value heads, d_rel {}, {} distances, {} taps, hidden_size {}", H,
+      spec.head_dim_of(layer), G, relative.dim, extent, K, D);
+  switch (role) {
+    case Role::r:
+      return {{H * relative.dim, D}, because};
+    case Role::profiles:
+      return {{relative.dim, extent}, because};
+    case Role::q_scale:
+      return {{H, spec.head_dim_of(layer)}, because};
+    case Role::r_scale:
+      return {{H, relative.dim}, because};
+    case Role::k_conv:
+    case Role::v_conv:
+      return {{kv, K}, because};
+    case Role::k_taps:
+    case Role::v_taps:
+      return {{K, kv}, because};
+    case Role::k_taps_proj:
+    case Role::v_taps_proj:
+      return {{G * K, D}, because};
+    default:  // attn_conv, mlp_conv
+      return {{D, K}, because};
+  }
+}
+
 }  // namespace
 
 std::vector<Role> layer_roles(const ArchSpec& spec, int layer) {
@@ -170,6 +217,8 @@ std::vector<Role> layer_roles(const ArchSpec& spec, int layer) {
   add(roles, spec.d_per_layer > 0,
       {Role::per_layer_gate, Role::per_layer_out, Role::per_layer_post});
   add(roles, spec.layer_scale, {Role::layer_scale});
+  add(roles, spec.depth_block > 0 && layer > 0, {Role::depth_attn_query});
+  add(roles, spec.depth_block > 0, {Role::depth_mlp_query});
   return roles;
 }
 
@@ -182,6 +231,7 @@ std::vector<Role> outer_roles(const ArchSpec& spec) {
       {Role::per_layer_embed, Role::per_layer_proj, Role::per_layer_norm});
   add_norm(roles, spec, spec.has_final_norm, Role::ln_final);
   add(roles, spec.pre_affine && spec.has_final_norm, {Role::ln_final_pre});
+  add(roles, spec.depth_block > 0, {Role::depth_final_query});
   return roles;
 }
 
@@ -249,6 +299,24 @@ ExpectedShape expected_shape(Role role, const ArchSpec& spec, int layer) {
       return {{z_width, d_model}, q + ", " + model};
     case Role::sink:
       return {{H}, fmt::format("num_attention_heads {}", H)};
+    case Role::sink_proj:
+      return {{H, d_model}, fmt::format("num_attention_heads {}, {}", H, model)};
+    case Role::r:
+    case Role::profiles:
+    case Role::q_scale:
+    case Role::r_scale:
+    case Role::k_conv:
+    case Role::v_conv:
+    case Role::k_taps:
+    case Role::v_taps:
+    case Role::k_taps_proj:
+    case Role::v_taps_proj:
+    case Role::attn_conv:
+    case Role::mlp_conv:
+      return relative_shape(role, spec, layer);
+    case Role::depth_attn_query:
+      if (spec.n_inputs(layer) == 1) return {{d_model}, model};
+      return {{spec.n_inputs(layer), d_model}, "queries for q, k and v, " + model};
     case Role::q_a:
     case Role::q_a_norm:
     case Role::kv_a:

@@ -96,6 +96,20 @@ void SafetensorsCheckpoint::join_mxfp4() {
   }
 }
 
+// MXFP8: codes of eight bits, and beside them an exponent for 32 values of a row, perhaps as plain
+// bytes.
+bool SafetensorsCheckpoint::read_mx_scale(int index, int scale) {
+  TensorInfo& factors = tensors_[at(scale)];
+  std::vector<std::int64_t> expected = tensors_[at(index)].shape;
+  if (expected.empty() || !tensors_[at(index)].dtype.starts_with("F8_E")) return false;
+  expected.back() = (expected.back() + 31) / 32;
+  if (factors.shape != expected || (factors.dtype != "U8" && factors.dtype != "F8_E8M0"))
+    return false;
+  factors.dtype = "F8_E8M0";
+  stored_[at(scale)].dtype = find_safetensors_dtype("F8_E8M0");
+  return true;
+}
+
 void SafetensorsCheckpoint::match_scales(const QuantizationHint& hint) {
   std::vector<int> without;
   bool any = false;
@@ -112,8 +126,11 @@ void SafetensorsCheckpoint::match_scales(const QuantizationHint& hint) {
     }
     any = true;
     stored_[at(scale)].is_scale = true;
-    stored.refusal =
-        match_scale(index, scale, blocks >= 0 ? hint.block : std::vector<std::int64_t>());
+    const bool is_mx = read_mx_scale(index, scale);
+    stored.refusal = match_scale(index, scale,
+                                 is_mx         ? std::vector<std::int64_t>{1, 32}
+                                 : blocks >= 0 ? hint.block
+                                               : std::vector<std::int64_t>());
     info.readable = stored.refusal.empty();
     if (info.readable && stored.scale->layout.inferred && inferred < 0) inferred = index;
   }
@@ -128,6 +145,7 @@ void SafetensorsCheckpoint::match_scales(const QuantizationHint& hint) {
   int plain = -1;
   for (const int index : without) {
     TensorInfo& info = tensors_[at(index)];
+    if (stored_[at(index)].is_scale) continue;
     // Only weights are codes; counters and position ids of an integer type are what they say.
     const bool is_float = info.dtype.front() == 'F';
     if (!is_float && !info.name.ends_with("weight")) continue;

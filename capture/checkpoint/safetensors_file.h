@@ -53,6 +53,7 @@ class SafetensorsCheckpoint final : public Checkpoint, public CountedReads {
 
   void add_shard(const std::string& path);
   void join_mxfp4();
+  bool read_mx_scale(int index, int scale);
   void match_scales(const QuantizationHint& hint);
   std::string match_scale(int index, int scale, const std::vector<std::int64_t>& block);
   const Stored& stored(int index) const;

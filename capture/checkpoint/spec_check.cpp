@@ -25,6 +25,10 @@ std::string out_of_bounds(std::initializer_list<Bound> bounds) {
   return "";
 }
 
+bool has(const ArchSpec& spec, Mixer mixer) {
+  return std::find(spec.mixers.begin(), spec.mixers.end(), mixer) != spec.mixers.end();
+}
+
 std::string wrong_sources(const ArchSpec& spec) {
   for (int layer = 0; layer < spec.n_layers && !spec.kv_source.empty(); ++layer) {
     const int source = spec.kv_source[static_cast<std::size_t>(layer)];
@@ -119,16 +123,43 @@ std::string wrong_latent(const ArchSpec& spec) {
   return "";
 }
 
+std::string wrong_relative(const ArchSpec& spec) {
+  const RelativeSpec& relative = spec.relative;
+  if (std::string wrong = out_of_bounds({{"relative.dim", relative.dim, 1, kMostDims},
+                                         {"relative.n_taps", relative.n_taps, 1, kMostDims}});
+      !wrong.empty())
+    return wrong;
+  if (relative.extents.size() != static_cast<std::size_t>(spec.n_layers))
+    return fmt::format("relative.extents has {} entries for {} layers", relative.extents.size(),
+                       spec.n_layers);
+  for (const int extent : relative.extents)
+    if (extent < 1 || extent > kMostSize) return fmt::format("relative.extents holds {}", extent);
+  if (!(relative.growth_floor > 0))
+    return fmt::format("relative.growth_floor is {}", relative.growth_floor);
+  if (spec.norm_bias || spec.qkv_bias || spec.o_bias || spec.qk_norm != QkNorm::none ||
+      !spec.kv_source.empty() || !spec.keys_as_values.empty() || spec.query_growth != 0)
+    return "relative layers have no biases, q/k norms, shared keys or query_growth";
+  return "";
+}
+
+std::string wrong_depth(const ArchSpec& spec) {
+  if (spec.depth_block < 0) return fmt::format("depth_block is {}", spec.depth_block);
+  if (spec.depth_block > 0 && (spec.parallel || spec.post_norm || !spec.has_ln1 || !spec.has_ln2))
+    return "depth_block needs blocks that are not parallel, with norms before both halves";
+  if (spec.n_logits < 0 || spec.n_logits > spec.vocab_size)
+    return fmt::format("n_logits is {}, expected 0 to vocab_size {}", spec.n_logits,
+                       spec.vocab_size);
+  if (spec.sink_projection && !has(spec, Mixer::relative))
+    return "sink_projection needs relative layers";
+  return "";
+}
+
 std::string wrong_rope(const RopeSpec& rope) {
   if (!(rope.theta > 0)) return fmt::format("rope.theta is {}", rope.theta);
   if (!(rope.factor > 0)) return fmt::format("rope.factor is {}", rope.factor);
   if (rope.original_context < 0)
     return fmt::format("rope.original_context is {}", rope.original_context);
   return "";
-}
-
-bool has(const ArchSpec& spec, Mixer mixer) {
-  return std::find(spec.mixers.begin(), spec.mixers.end(), mixer) != spec.mixers.end();
 }
 
 }  // namespace
@@ -159,6 +190,8 @@ std::string contradiction(const ArchSpec& spec) {
   if (wrong.empty()) wrong = wrong_experts(spec);
   if (wrong.empty() && has(spec, Mixer::delta)) wrong = wrong_delta(spec.delta);
   if (wrong.empty() && is_latent) wrong = wrong_latent(spec);
+  if (wrong.empty() && has(spec, Mixer::relative)) wrong = wrong_relative(spec);
+  if (wrong.empty()) wrong = wrong_depth(spec);
   if (wrong.empty() && !is_latent && spec.latent.kv_rank != 0)
     wrong = "latent.kv_rank is given, and no layer of mixers is latent";
   if (wrong.empty() && spec.post_norm &&
@@ -166,7 +199,8 @@ std::string contradiction(const ArchSpec& spec) {
     wrong =
         "post_norm needs has_ln1_post and has_ln2_post, and blocks that "
         "are not parallel";
-  if (wrong.empty() && spec.bidirectional && (is_latent || has(spec, Mixer::delta)))
+  if (wrong.empty() && spec.bidirectional &&
+      (is_latent || has(spec, Mixer::delta) || has(spec, Mixer::relative)))
     wrong = "bidirectional needs plain attention in every layer";
   if (wrong.empty() && (!spec.kv_source.empty() || !spec.keys_as_values.empty()) &&
       (is_latent || spec.qkv_bias || spec.attn_gate || spec.qk_norm == QkNorm::whole))

@@ -20,7 +20,8 @@ inline constexpr std::array<std::string_view, 7> kRopeScalings = {
     "none", "linear", "dynamic", "llama3", "yarn", "longrope", "proportional"};
 inline constexpr std::array<std::string_view, 4> kActivations = {"silu", "gelu", "gelu_tanh",
                                                                  "relu"};
-inline constexpr std::array<std::string_view, 3> kMixers = {"attention", "latent", "delta"};
+inline constexpr std::array<std::string_view, 4> kMixers = {"attention", "latent", "delta",
+                                                            "relative"};
 inline constexpr std::array<std::string_view, 3> kRouterScores = {"softmax", "chosen_softmax",
                                                                   "sigmoid"};
 
@@ -61,6 +62,8 @@ void visit_moe(S& moe, V& visit) {
   visit.field("expert_bias", moe.expert_bias);
   visit.field("clamp", moe.clamp);
   visit.field("sharpness", moe.sharpness);
+  visit.field("gate_cap", moe.gate_cap);
+  visit.field("up_cap", moe.up_cap);
   visit.field("d_shared", moe.d_shared);
   visit.field("shared_router", moe.shared_router);
   visit.field("beside_dense", moe.beside_dense);
@@ -91,6 +94,17 @@ void visit_delta(S& delta, V& visit) {
   visit.field("value_dim", delta.value_dim);
   visit.field("n_taps", delta.n_taps);
   visit.field("narrow", delta.narrow);
+}
+
+template <class S, class V>
+void visit_relative(S& relative, V& visit) {
+  visit.field("dim", relative.dim);
+  visit.field("extents", relative.extents);
+  visit.field("n_taps", relative.n_taps);
+  visit.field("qk_limit", relative.qk_limit);
+  visit.field("r_limit", relative.r_limit);
+  visit.field("growth", relative.growth);
+  visit.field("growth_floor", relative.growth_floor);
 }
 
 template <class S, class V>
@@ -133,6 +147,7 @@ void visit_spec(S& spec, V& visit) {
   visit.field("n_types", spec.n_types);
   visit.field("d_per_layer", spec.d_per_layer);
   visit.field("layer_scale", spec.layer_scale);
+  visit.field("depth_block", spec.depth_block);
   visit.choices("mixers", spec.mixers, kMixers);
   visit.field("bidirectional", spec.bidirectional);
   visit.field("qkv_bias", spec.qkv_bias);
@@ -147,18 +162,22 @@ void visit_spec(S& spec, V& visit) {
   visit.field("query_growth", spec.query_growth);
   visit.field("query_growth_context", spec.query_growth_context);
   visit.field("sinks", spec.sinks);
+  visit.field("sink_projection", spec.sink_projection);
   visit.group("rope", spec.rope, [](auto& rope, auto& v) { visit_rope(rope, v); });
   visit.groups("layer_ropes", spec.layer_ropes, [](auto& rope, auto& v) { visit_rope(rope, v); });
   visit.field("window", spec.window);
   visit.group("latent", spec.latent, [](auto& latent, auto& v) { visit_latent(latent, v); });
   visit.group("index", spec.index, [](auto& index, auto& v) { visit_index(index, v); });
   visit.group("delta", spec.delta, [](auto& delta, auto& v) { visit_delta(delta, v); });
+  visit.group("relative", spec.relative,
+              [](auto& relative, auto& v) { visit_relative(relative, v); });
   visit.choice("activation", spec.activation, kActivations);
   visit.field("mlp_gated", spec.mlp_gated);
   visit.field("mlp_bias", spec.mlp_bias);
   visit.group("moe", spec.moe, [](auto& moe, auto& v) { visit_moe(moe, v); });
   visit.field("moe_layers", spec.moe_layers);
   visit.field("has_head", spec.has_head);
+  visit.field("n_logits", spec.n_logits);
   visit.field("tied", spec.tied);
   visit.field("bos_id", spec.bos_id);
   visit.field("eos_id", spec.eos_id);

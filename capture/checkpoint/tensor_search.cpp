@@ -33,8 +33,10 @@ std::string TensorSearch::name(const TensorName& line, int layer, int expert) co
     name.replace(
         at, 2,
         line.packing == Packing::qkv_each ? std::string(1, "qkv"[expert]) : std::to_string(expert));
-  if (const auto at = name.find("{layer}"); at != std::string::npos)
-    return name.replace(at, 7, std::to_string(layer));
+  for (const auto& [word, number] :
+       {std::pair{"{layer}", layer}, std::pair{"{layer-1}", layer - 1}})
+    if (const auto at = name.find(word); at != std::string::npos)
+      return name.replace(at, std::string_view(word).size(), std::to_string(number));
   if (layer == kNoLayer || family_.is_complete) return name;
   return fmt::format("{}{}.{}", family_.layers, layer, name);
 }

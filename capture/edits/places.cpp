@@ -19,18 +19,7 @@ namespace {
 }  // namespace
 
 const char* norm_role_name(Role role) {
-  switch (role) {
-    case Role::ln1:
-      return "ln1";
-    case Role::ln1_post:
-      return "ln1_post";
-    case Role::ln2:
-      return "ln2";
-    case Role::ln2_post:
-      return "ln2_post";
-    default:
-      return "ln_final";
-  }
+  return role == Role::ln_final ? "ln_final" : to_string(role);
 }
 
 bool names_site(const NameList& names, Site site, int layer) {
@@ -55,10 +44,13 @@ bool reads_stream(const ArchSpec& spec, Role role) {
   return !is_behind_a_half || spec.post_norm;
 }
 
-bool has_norm(const ArchSpec& spec, Role role) {
+bool has_norm(const ArchSpec& spec, Role role, int layer) {
   switch (role) {
     case Role::ln1:
       return spec.has_ln1;
+    case Role::ln1_k:
+    case Role::ln1_v:
+      return spec.n_inputs(layer) > 1;
     case Role::ln1_post:
       return spec.has_ln1_post;
     case Role::ln2:
@@ -87,13 +79,17 @@ void check_sites(const char* edit, const NameList& names, const ArchSpec& spec) 
 
 void check_norms(const char* edit, const NameList& names, const ArchSpec& spec) {
   std::string known;
-  for (Role role : kBlockNorms)
-    if (has_norm(spec, role)) known += std::string(norm_role_name(role)) + ", ";
+  for (const Role role : kBlockNorms) {
+    bool exists = false;
+    for (int layer = 0; layer < spec.n_layers; ++layer)
+      exists = exists || has_norm(spec, role, layer);
+    if (exists) known += std::string(norm_role_name(role)) + ", ";
+  }
   for (const std::string& name : names) {
     bool exists = spec.has_final_norm && names_norm({name}, Role::ln_final, kNoLayer);
     for (int layer = 0; layer < spec.n_layers && !exists; ++layer)
       exists = std::any_of(std::begin(kBlockNorms), std::end(kBlockNorms), [&](Role role) {
-        return has_norm(spec, role) && names_norm({name}, role, layer);
+        return has_norm(spec, role, layer) && names_norm({name}, role, layer);
       });
     if (!exists)
       refuse(

@@ -15,11 +15,13 @@ struct Place {
   auto operator<=>(const Place&) const = default;
 };
 
-// The norms that edits know: ln1, ln1_post, ln2, ln2_post of a block, then ln_final. The _post ones
-// stand behind a half of the block: before its output is added, or with post-norm behind the sum.
-inline constexpr Role kBlockNorms[] = {Role::ln1, Role::ln1_post, Role::ln2, Role::ln2_post};
+// The norms that edits know, in a block and then ln_final. Where keys and values have norms of their
+// own in front of them, "ln1" is that of the queries. The _post ones stand behind a half of the
+// block: before its output is added, or with post-norm behind the sum.
+inline constexpr Role kBlockNorms[] = {Role::ln1,      Role::ln1_k, Role::ln1_v,
+                                       Role::ln1_post, Role::ln2,   Role::ln2_post};
 
-// "ln1", "ln1_post", "ln2", "ln2_post", "ln_final".
+// "ln1", "ln1_k", "ln1_v", "ln1_post", "ln2", "ln2_post", "ln_final".
 const char* norm_role_name(Role role);
 
 // "hook_resid_post" or "blocks.3.hook_resid_post" against (site, layer). No name means the states
@@ -39,8 +41,8 @@ bool is_at_state(const E& edit, Site site, int layer, int n_layers) {
          edit.layers.contains(layer + 1) && names_site(edit.sites, Site::resid_pre, layer + 1);
 }
 
-// Whether the model has a norm of this role, one of those that edits know.
-bool has_norm(const ArchSpec& spec, Role role);
+// Whether the model has a norm of this role there: one of kBlockNorms, or ln_final.
+bool has_norm(const ArchSpec& spec, Role role, int layer);
 
 // Throw Error{invalid_argument} for a name that no place of the model has; `edit` is named in the
 // message.

@@ -110,7 +110,7 @@ void WhatIfParts::check(std::size_t i) {
                              idle));
         }
         if constexpr (std::is_same_v<E, MlpActivation>) {
-          if (spec.moe.clamp > 0)
+          if (spec.moe.has_own_unit())
             throw Error(ErrorKind::unsupported,
                         "mlp.activation: this model's experts have a gated unit of their own, no "
                         "activation to replace");
@@ -150,7 +150,8 @@ void WhatIfParts::add_replacement(std::size_t i, const NormReplace& edit) {
       if (!file && edit.lambda != 1)
         by.pre_gain = at::ones({D}, at::dtype(at::kFloat).device(device))
                           .index_fill_(0, dims(edit.dims), edit.lambda);
-      const bool has_own = role != Role::ln1_post && role != Role::ln2_post && spec.pre_affine;
+      const bool has_own = spec.pre_affine && (role == Role::ln1 || role == Role::ln2 ||
+                                               role == Role::ln_final);
       if (has_own) by.own_pre_gain = own_pre_gain(role, layer);
     } else if (file) {
       by.gate_down = file->read(prefix + ".gate_down", {-1, D});
@@ -161,7 +162,7 @@ void WhatIfParts::add_replacement(std::size_t i, const NormReplace& edit) {
     ++n_found;
   };
   for (int layer = 0; layer < spec.n_layers; ++layer)
-    for (Role role : kBlockNorms) add(role, layer);
+    for (const Role role : kBlockNorms) add(role, layer);
   add(Role::ln_final, kNoLayer);
   if (n_found == 0) refuse("norm.replace: its norms and layers name no norm of this model");
 }

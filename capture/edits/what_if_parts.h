@@ -49,7 +49,8 @@ struct WhatIfParts {
                                              : edit.layers.contains(layer);
     const bool is_meant =
         !std::is_same_v<E, NormProbe> || !edit.norms.empty() || reads_stream(spec, role);
-    return in_layers && is_meant && has_norm(spec, role) && names_norm(edit.norms, role, layer);
+    return in_layers && is_meant && has_norm(spec, role, layer) &&
+           names_norm(edit.norms, role, layer);
   }
   // Checks every edit and reads its weights; errors as WhatIfPass says.
   void prepare();

@@ -56,6 +56,9 @@ struct AttentionCall {
   // [T, k] keys that each query sees of those that it could see, each once, in any order; later
   // ones count for nothing. int64; undefined = all.
   at::Tensor selected = {};
+  // r [T, H, d_r] and profiles [d_r, E], float32: r_i · profiles[:, i − j] joins the score of a key
+  // less than E behind, before the cap; undefined = none. For causal attention.
+  at::Tensor r = {}, profiles = {};
 };
 
 // Whether attend_fused can compute this call, on the CPU.

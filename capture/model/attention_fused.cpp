@@ -11,6 +11,7 @@
 #include "capture/model/attention.h"
 #include "capture/model/attention_products.h"
 #include "capture/model/attention_rows.h"
+#include "capture/model/relative_logits.h"
 #include "capture/model/spread.h"
 
 namespace sinkscope {
@@ -134,6 +135,13 @@ void run_unit(const AttentionCall& call, const Shape& s, const Keys& k, const Va
   score_rows(head_row(call.q, u.head, u.row), call.q.stride(0), u.n_rows, s.d,
              static_cast<float>(s.scale), panels + std::int64_t{u.key_begin} * s.d, u.n_keys,
              scores, stride);
+  if (call.r.defined())
+    add_relative_logits(
+        {call.r.const_data_ptr<float>() + std::int64_t{u.row} * call.r.stride(0) +
+             u.head * call.r.stride(1),
+         call.r.stride(0), static_cast<int>(call.r.size(2)), call.profiles.const_data_ptr<float>(),
+         static_cast<int>(call.profiles.size(1))},
+        u.row, u.n_rows, u.key_begin, scores, stride);
   const int value_head = u.head / v.repeat;
   AttentionBlock block{
       scores,      stride,   u.row,    u.n_rows,
@@ -221,15 +229,11 @@ Values values_of(const AttentionCall& call, const Shape& s, AttentionStats& stat
 at::Tensor attend_fused(const AttentionCall& given, const TileGeometry& tile, AttentionStats& stats,
                         MapSink* maps, const std::stop_token& stop) {
   // Probabilities are float32 whatever the run's type.
-  const AttentionCall call{given.q.to(at::kFloat),
-                           given.k.to(at::kFloat),
-                           given.v.to(at::kFloat),
-                           given.scale,
-                           given.window,
-                           given.edit,
-                           given.cap,
-                           given.sink.defined() ? given.sink.contiguous() : given.sink,
-                           given.selected.defined() ? given.selected.contiguous() : given.selected};
+  AttentionCall call = given;
+  for (at::Tensor* x : {&call.q, &call.k, &call.v}) *x = x->to(at::kFloat);
+  for (at::Tensor* x : {&call.sink, &call.r, &call.selected})
+    if (x->defined()) *x = x->contiguous();
+  if (call.profiles.defined()) call.profiles = call.profiles.flip(1).contiguous();
   const Shape s{static_cast<int>(call.q.size(0)),
                 static_cast<int>(call.q.size(1)),
                 static_cast<int>(call.k.size(1)),

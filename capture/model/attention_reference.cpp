@@ -5,6 +5,7 @@
 
 #include "capture/model/attention.h"
 #include "capture/model/normalize.h"
+#include "capture/model/relative_logits.h"
 
 // Attention and its statistics in plain tensor operations, for any device; the fused body is tested
 // against it.
@@ -186,6 +187,9 @@ at::Tensor attend_reference(const AttentionCall& call, const TileGeometry& tile,
       };
       at::Tensor scores =
           heads(q).narrow(1, row, n_rows).matmul(keys(k).transpose(1, 2)).mul(call.scale);
+      if (call.r.defined())
+        scores = scores + relative_logits(call.r.narrow(0, row, n_rows).narrow(1, head, n_heads),
+                                          call.profiles, row, t.key_begin, t.key_end);
       if (call.cap > 0) scores = scores.div(call.cap).tanh_().mul_(call.cap);
       const at::Tensor sink =
           call.sink.defined() ? heads(call.sink).narrow(1, row, n_rows) : at::Tensor();

@@ -12,11 +12,18 @@ namespace sinkscope {
 // [B, T, width] -> [B, T, heads, d], from the column `first` on.
 at::Tensor heads_of(const at::Tensor& x, std::int64_t first, std::int64_t heads, std::int64_t d);
 
+// What some models add to attention: as in AttentionCall. Undefined = the block's own sink, or
+// none.
+struct AttentionParts {
+  at::Tensor selected = {};
+  at::Tensor sink = {};
+  at::Tensor r = {}, profiles = {};
+};
+
 // Softmax attention of rotated queries and keys, up to z [1, T, H, d_v]; n1 is what they were made
 // of. Taps rot_q and rot_k.
-// `selected` as in AttentionCall.
 at::Tensor attend(const BlockPass& pass, const at::Tensor& n1, at::Tensor rot_q,
-                  const at::Tensor& rot_k, const at::Tensor& v, const at::Tensor& selected = {});
+                  const at::Tensor& rot_k, const at::Tensor& v, const AttentionParts& parts = {});
 
 // What follows attention: z ⊙ σ(gate) with a gate [1, T, H·d_v] (undefined = none), tap, W_o.
 at::Tensor attention_output(const BlockPass& pass, const at::Tensor& z, const at::Tensor& gate);
@@ -24,6 +31,11 @@ at::Tensor attention_output(const BlockPass& pass, const at::Tensor& z, const at
 // Multi-head latent attention (DeepSeek-V2): queries from a latent, keys and values from another,
 // one rotary key for all heads.
 at::Tensor latent_attention(const BlockPass& pass, const at::Tensor& n1);
+
+// Attention with logits by distance and short convolutions (Mixer::relative). n1 [1, T, D] is the
+// normed input of the queries; `seen` [inputs, T, D] what the norms read: keys and values norm
+// their own where the block has three norms.
+at::Tensor relative_attention(const BlockPass& pass, const at::Tensor& n1, const at::Tensor& seen);
 
 // The keys that each query of a sparse layer sees: positions [T, top_k]; undefined = all. `latent`
 // [1, T, q_rank] is the normed query latent.
@@ -38,11 +50,15 @@ at::Tensor delta_net(const BlockPass& pass, const at::Tensor& n1);
 
 // The delta rule, S <- e^g S;  S <- S + k (β (v − Sᵀk))ᵀ;  o = Sᵀq, from S = 0, in chunks.
 //   q, k [H, T, d_k], v [H, T, d_v], log_decay and beta [H, T], float32 -> o [H, T, d_v]
+// `state_norm` (may be null) receives ‖S‖, the root of the sum of squares, behind each token [H,
+// T].
 at::Tensor delta_rule(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
-                      const at::Tensor& log_decay, const at::Tensor& beta, int chunk);
+                      const at::Tensor& log_decay, const at::Tensor& beta, int chunk,
+                      at::Tensor* state_norm = nullptr);
 // The same with a decay for each key channel, log_decay [H, T, d_k], token by token: its chunk form
 // divides by decays that underflow.
 at::Tensor channel_delta_rule(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
-                              const at::Tensor& log_decay, const at::Tensor& beta);
+                              const at::Tensor& log_decay, const at::Tensor& beta,
+                              at::Tensor* state_norm = nullptr);
 
 }  // namespace sinkscope

@@ -6,23 +6,12 @@
 
 #include "capture/model/blocks.h"
 #include "capture/model/linear.h"
+#include "capture/model/short_convolution.h"
 
 namespace sinkscope {
 namespace {
 
 constexpr int kChunk = 64;
-
-// silu of a causal convolution of each channel by itself; u [1, T, C], w [C, taps], the last tap is
-// the current token.
-at::Tensor short_convolution(const at::Tensor& u, const at::Tensor& w) {
-  const std::int64_t taps = w.size(1), T = u.size(1);
-  const at::Tensor before = at::zeros({1, taps - 1, u.size(2)}, u.options());
-  const at::Tensor padded = at::cat({before, u}, 1);
-  at::Tensor sum = padded.narrow(1, 0, T) * w.select(1, 0);
-  for (std::int64_t tap = 1; tap < taps; ++tap)
-    sum.addcmul_(padded.narrow(1, tap, T), w.select(1, tap));
-  return at::silu(sum);
-}
 
 at::Tensor unit_length(const at::Tensor& x) {
   return x * (x.square().sum(-1, /*keepdim=*/true) + 1e-6).rsqrt();
@@ -33,14 +22,27 @@ at::Tensor head_rows(const at::Tensor& x, std::int64_t heads, std::int64_t d, st
   return x[0].unflatten(-1, {heads, d}).transpose(0, 1).repeat_interleave(repeat, 0);
 }
 
+// ‖S_t‖ of the states inside a chunk, S_t = γ_t S + Σ_{j≤t} Γ_tj k_j f_jᵀ, without making them:
+//   ‖S_t‖² = γ_t² ‖S‖² + 2 γ_t Σ_j Γ_tj k_jᵀ S f_j + Σ_jl Γ_tj Γ_tl (k_j·k_l)(f_j·f_l)
+at::Tensor state_norms(const at::Tensor& state, const at::Tensor& k, const at::Tensor& fresh,
+                       const at::Tensor& decay, const at::Tensor& growth) {
+  const at::Tensor before = state.square().sum({1, 2}).view({-1, 1, 1});
+  const at::Tensor cross = (k.matmul(state) * fresh).sum(-1, /*keepdim=*/true);
+  const at::Tensor both = k.matmul(k.transpose(1, 2)) * fresh.matmul(fresh.transpose(1, 2));
+  const at::Tensor own = (decay.matmul(both) * decay).sum(-1, /*keepdim=*/true);
+  const at::Tensor square = growth.square() * before + 2 * growth * decay.matmul(cross) + own;
+  return square.clamp_min(0).sqrt().squeeze(-1);
+}
+
 }  // namespace
 
 at::Tensor delta_rule(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
-                      const at::Tensor& log_decay, const at::Tensor& beta, int chunk) {
+                      const at::Tensor& log_decay, const at::Tensor& beta, int chunk,
+                      at::Tensor* state_norm) {
   const double none = -std::numeric_limits<double>::infinity();
   const std::int64_t T = q.size(1);
   at::Tensor state = at::zeros({q.size(0), k.size(2), v.size(2)}, q.options());
-  std::vector<at::Tensor> outputs;
+  std::vector<at::Tensor> outputs, norms;
   for (std::int64_t t = 0; t < T; t += chunk) {
     const std::int64_t n = std::min<std::int64_t>(chunk, T - t);
     const auto rows = [&](const at::Tensor& x) { return x.narrow(1, t, n); };
@@ -61,18 +63,22 @@ at::Tensor delta_rule(const at::Tensor& q, const at::Tensor& k, const at::Tensor
         both.narrow(-1, 0, V.size(2)) - both.narrow(-1, V.size(2), K.size(2)).matmul(state);
     outputs.push_back((Q * growth).matmul(state) +
                       (Q.matmul(K.transpose(1, 2)) * decay).matmul(fresh));
+    if (state_norm != nullptr) norms.push_back(state_norms(state, K, fresh, decay, growth));
     const at::Tensor last = G.narrow(-1, n - 1, 1);
     const at::Tensor left = (last - G).exp().unsqueeze(-1);
     state = last.exp().unsqueeze(-1) * state + (K * left).transpose(1, 2).matmul(fresh);
   }
+  if (state_norm != nullptr) *state_norm = at::cat(norms, 1);
   return at::cat(outputs, 1);
 }
 
 at::Tensor channel_delta_rule(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
-                              const at::Tensor& log_decay, const at::Tensor& beta) {
+                              const at::Tensor& log_decay, const at::Tensor& beta,
+                              at::Tensor* state_norm) {
   const std::int64_t T = q.size(1);
   at::Tensor state = at::zeros({q.size(0), k.size(2), v.size(2)}, q.options());
   at::Tensor out = at::empty_like(v);
+  if (state_norm != nullptr) *state_norm = at::empty({q.size(0), T}, q.options());
   const at::Tensor decay = log_decay.exp();
   for (std::int64_t t = 0; t < T; ++t) {
     const at::Tensor key = k.select(1, t).unsqueeze(-1);  // [H, d_k, 1]
@@ -80,6 +86,7 @@ at::Tensor channel_delta_rule(const at::Tensor& q, const at::Tensor& k, const at
     const at::Tensor missing = v.select(1, t) - (state * key).sum(1);  // v − Sᵀk
     state.addcmul_(key, (missing * beta.select(1, t).unsqueeze(-1)).unsqueeze(1));
     out.select(1, t).copy_((state * q.select(1, t).unsqueeze(-1)).sum(1));
+    if (state_norm != nullptr) state_norm->select(1, t).copy_(state.flatten(1).norm(2, -1));
   }
   return out;
 }
@@ -91,7 +98,7 @@ at::Tensor delta_net(const BlockPass& pass, const at::Tensor& n1) {
                      dv = delta.value_dim, repeat = Nv / Nk;
   const at::Tensor all = linear_layer(n1, w.qkv, {}).to(at::kFloat);
   const std::int64_t channels = delta.n_channels();
-  const at::Tensor u = short_convolution(all.narrow(-1, 0, channels), w.delta_conv);
+  const at::Tensor u = at::silu(short_convolution(all.narrow(-1, 0, channels), w.delta_conv));
   const at::Tensor q = unit_length(head_rows(u.narrow(-1, 0, Nk * dk), Nk, dk, repeat));
   const at::Tensor k = unit_length(head_rows(u.narrow(-1, Nk * dk, Nk * dk), Nk, dk, repeat));
   const at::Tensor v = head_rows(u.narrow(-1, 2 * Nk * dk, Nv * dv), Nv, dv, 1);
@@ -111,11 +118,16 @@ at::Tensor delta_net(const BlockPass& pass, const at::Tensor& n1) {
                    w.delta_dt_bias)[0];
   const at::Tensor rate = -w.delta_log_rate.exp();
   const at::Tensor query = q / std::sqrt(static_cast<double>(dk));
+  at::Tensor state_norm;
+  at::Tensor* wanted = listener.wants(Site::linear_state_norm) ? &state_norm : nullptr;
   const at::Tensor o =
-      is_narrow ? channel_delta_rule(
-                      query, k, v,
-                      rate.view({-1, 1, 1}) * step.unflatten(-1, {Nk, dk}).transpose(0, 1), beta)
-                : delta_rule(query, k, v, rate.unsqueeze(-1) * step.t(), beta, kChunk);
+      is_narrow
+          ? channel_delta_rule(query, k, v,
+                               rate.view({-1, 1, 1}) * step.unflatten(-1, {Nk, dk}).transpose(0, 1),
+                               beta, wanted)
+          : delta_rule(query, k, v, rate.unsqueeze(-1) * step.t(), beta, kChunk, wanted);
+  if (wanted != nullptr)
+    listener.on_tap(Site::linear_state_norm, layer, state_norm.t().unsqueeze(0));
   const at::Tensor rows = o.transpose(0, 1).unsqueeze(0);  // [1, T, Nv, dv]
   const at::Tensor y = apply_norm(w.delta_norm, rows).y * (is_narrow ? z.sigmoid() : at::silu(z));
   listener.on_tap(Site::linear_norm, layer, y);

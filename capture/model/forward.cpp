@@ -6,8 +6,10 @@
 #include <cmath>
 
 #include "capture/model/blocks.h"
+#include "capture/model/depth_mix.h"
 #include "capture/model/linear.h"
 #include "capture/model/row_math.h"
+#include "capture/model/short_convolution.h"
 
 namespace sinkscope {
 namespace {
@@ -34,7 +36,8 @@ at::Tensor normed(const BlockPass& pass, Role role, const Norm& norm, const at::
   if (!norm.exists()) return x;
   const bool is_first = role == Role::ln1;
   const at::Tensor seen = norm_input(x, pre_gain);
-  if (pre_gain.defined()) pass.listener.on_norm_input(role, pass.layer, seen);
+  if (pre_gain.defined() || pass.spec.depth_block > 0)
+    pass.listener.on_norm_input(role, pass.layer, seen);
   const NormOutput out = pass.edits.on_norm(role, pass.layer, seen, norm);
   if (out.gate.defined())
     pass.listener.on_tap(is_first ? Site::ln1_gate : Site::ln2_gate, pass.layer, out.gate);
@@ -60,10 +63,13 @@ at::Tensor added(const BlockPass& pass, Role half, const at::Tensor& stream,
   const bool is_first = half == Role::ln1;
   const Norm& norm = is_first ? w.ln1_post : w.ln2_post;
   at::Tensor sum = out;
+  if (const at::Tensor& taps = is_first ? w.relative.attn_conv : w.relative.mlp_conv;
+      taps.defined())
+    sum = residual_convolution(sum, taps);
   if (norm.exists() && !spec.post_norm) sum = post_normed(pass, is_first, sum);
   if (spec.residual_scale != 1) sum = sum * spec.residual_scale;
   listener.on_tap(is_first ? Site::attn_out : Site::mlp_out, layer, sum);
-  sum = stream + sum;
+  sum = is_first && spec.starts_depth_block(layer) ? restarted(pass, stream, sum) : stream + sum;
   if (!spec.post_norm) return sum;
   listener.on_tap(is_first ? Site::resid_mid_sum : Site::resid_post_sum, layer, sum);
   return post_normed(pass, is_first, sum);
@@ -125,14 +131,12 @@ at::Tensor residual_state(const BlockPass& pass, Site site, const at::Tensor& x)
   return state;
 }
 
-namespace {}  // namespace
-
 at::Tensor heads_of(const at::Tensor& x, std::int64_t first, std::int64_t heads, std::int64_t d) {
   return x.narrow(-1, first, heads * d).unflatten(-1, {heads, d});
 }
 
 at::Tensor attend(const BlockPass& pass, const at::Tensor& n1, at::Tensor rot_q,
-                  const at::Tensor& rot_k, const at::Tensor& v, const at::Tensor& selected) {
+                  const at::Tensor& rot_k, const at::Tensor& v, const AttentionParts& parts) {
   const auto& [spec, w, layer, rotary, listener, edits, state] = pass;
   if (spec.query_growth != 0) {
     const at::Tensor t = at::arange(rot_q.size(1), rot_q.options().dtype(at::kFloat));
@@ -142,6 +146,8 @@ at::Tensor attend(const BlockPass& pass, const at::Tensor& n1, at::Tensor rot_q,
   }
   listener.on_tap(Site::rot_q, layer, rot_q);
   listener.on_tap(Site::rot_k, layer, rot_k);
+  const at::Tensor own_sink =
+      w.sink.defined() ? w.sink.unsqueeze(1).expand({-1, rot_q.size(1)}) : at::Tensor();
   const AttentionCall call{
       rot_q[0],
       rot_k[0],
@@ -150,8 +156,10 @@ at::Tensor attend(const BlockPass& pass, const at::Tensor& n1, at::Tensor rot_q,
       spec.bidirectional ? kAllKeys : spec.window[static_cast<std::size_t>(layer)],
       edits.on_attention(layer),
       spec.score_cap,
-      w.sink.defined() ? w.sink.unsqueeze(1).expand({-1, rot_q.size(1)}) : at::Tensor(),
-      selected};
+      parts.sink.defined() ? parts.sink : own_sink,
+      parts.selected,
+      parts.r,
+      parts.profiles};
   const at::Tensor z = listener.on_attention(layer, call);
   if (!z.defined()) return {};
   return edits.on_z(layer, z.to(n1.scalar_type()).unsqueeze(0), n1);
@@ -185,12 +193,6 @@ at::Tensor dense_mlp(const BlockPass& pass, const at::Tensor& n2) {
   const at::Tensor hidden = edits.on_gate(layer, gate, up, spec.activation);
   listener.on_tap(Site::mlp_post, layer, hidden);
   return linear_layer(hidden, w.down, w.down_bias);
-}
-
-// x / rms(x) over the last dimension.
-at::Tensor unit_rms(const at::Tensor& x, double eps) {
-  const at::Tensor h = x.to(at::kFloat);
-  return (h * (h.square().mean(-1, /*keepdim=*/true) + eps).rsqrt()).to(x.scalar_type());
 }
 
 bool serves_later_layers(const ArchSpec& spec, int layer) {
@@ -250,12 +252,14 @@ at::Tensor softmax_attention(const BlockPass& pass, const at::Tensor& n1) {
   return attention_output(pass, z, gate);
 }
 
-at::Tensor mix_tokens(const BlockPass& pass, const at::Tensor& n1) {
+at::Tensor mix_tokens(const BlockPass& pass, const at::Tensor& n1, const at::Tensor& seen) {
   switch (pass.spec.mixer(pass.layer)) {
     case Mixer::latent:
       return latent_attention(pass, n1);
     case Mixer::delta:
       return delta_net(pass, n1);
+    case Mixer::relative:
+      return relative_attention(pass, n1, seen);
     case Mixer::attention:
       break;
   }
@@ -264,8 +268,13 @@ at::Tensor mix_tokens(const BlockPass& pass, const at::Tensor& n1) {
 
 }  // namespace
 
-at::Tensor attention_out(const BlockPass& pass, const at::Tensor& x) {
-  return mix_tokens(pass, normed(pass, Role::ln1, pass.w.ln1, pass.w.ln1_pre, x));
+at::Tensor half_input(const BlockPass& pass, Role half, const at::Tensor& stream) {
+  return pass.spec.depth_block > 0 ? depth_input(pass, half, stream) : stream;
+}
+
+at::Tensor attention_out(const BlockPass& pass, const at::Tensor& seen) {
+  const at::Tensor& w_pre = pass.w.ln1_pre;
+  return mix_tokens(pass, normed(pass, Role::ln1, pass.w.ln1, w_pre, input_of(seen, 0)), seen);
 }
 
 at::Tensor after_attention(const BlockPass& pass, const at::Tensor& x, const at::Tensor& out) {

@@ -30,9 +30,16 @@ at::Tensor within_groups(const MoeSpec& moe, const at::Tensor& choice) {
   return grouped.masked_fill(kept.logical_not().unsqueeze(-1), rejected).flatten(-2);
 }
 
+// c·tanh(x/c); x where c is 0.
+at::Tensor capped(const at::Tensor& x, double cap) {
+  return cap > 0 ? (x / cap).tanh_().mul_(cap) : x;
+}
+
 at::Tensor activated(const BlockPass& pass, const at::Tensor& gate, const at::Tensor& up) {
   const MoeSpec& moe = pass.spec.moe;
-  if (moe.clamp <= 0) return pass.edits.on_gate(pass.layer, gate, up, pass.spec.activation);
+  if (!moe.has_own_unit()) return pass.edits.on_gate(pass.layer, gate, up, pass.spec.activation);
+  if (moe.gate_cap > 0 || moe.up_cap > 0)  // Inkling 2: σ reads the gate itself
+    return capped(gate, moe.gate_cap) * gate.sigmoid() * capped(up, moe.up_cap);
   // GPT-OSS: gate · σ(s·gate) · (up + 1), the gate clamped above only.
   const at::Tensor g = gate.clamp_max(moe.clamp), u = up.clamp(-moe.clamp, moe.clamp);
   return g * (g * moe.sharpness).sigmoid() * (u + 1);

@@ -50,6 +50,11 @@ at::Tensor rms_norm(const at::Tensor& x, const at::Tensor& gain, double eps) {
   return h.mul(scale).mul_(gain).to(x.scalar_type());
 }
 
+at::Tensor unit_rms(const at::Tensor& x, double eps) {
+  const at::Tensor h = x.to(at::kFloat);
+  return (h * (h.square().mean(-1, /*keepdim=*/true) + eps).rsqrt()).to(x.scalar_type());
+}
+
 NormOutput apply_norm(const Norm& norm, const at::Tensor& x) {
   const at::Tensor y =
       norm.kind == NormKind::layer_norm ? layer_norm(norm, x) : rms_norm(x, norm.gain, norm.eps);

@@ -31,6 +31,9 @@ NormOutput apply_norm(const Norm& norm, const at::Tensor& x);
 // w · x / sqrt(mean(x²) + eps) over the last dimension, in float32, back in x's type.
 at::Tensor rms_norm(const at::Tensor& x, const at::Tensor& gain, double eps);
 
+// x / sqrt(mean(x²) + eps) over the last dimension, in float32, back in x's type.
+at::Tensor unit_rms(const at::Tensor& x, double eps);
+
 // silu(gate) · up, out of place.
 at::Tensor silu_times(const at::Tensor& gate, const at::Tensor& up);
 

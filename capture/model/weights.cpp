@@ -66,6 +66,12 @@ class LayerReader {
     return place(values, at::kFloat);
   }
 
+  // The same as rows, if there is only one, too.
+  at::Tensor table(Role role) {
+    const at::Tensor values = plain(role);
+    return values.defined() ? values.view({-1, model_.cols(role, layer_)}) : values;
+  }
+
   std::int64_t n_bytes() const { return n_bytes_; }
   bool has(Role role) const { return model_.has(role, layer_); }
 
@@ -116,6 +122,23 @@ void read_delta(LayerReader& from, LayerWeights& w) {
   w.delta_decay_up = from.matrix({Role::delta_decay_up});
 }
 
+void read_relative(LayerReader& from, RelativeWeights& w) {
+  w.k_norm = from.norm(Role::ln1_k);
+  w.v_norm = from.norm(Role::ln1_v);
+  w.query = from.matrix({Role::q, Role::attn_gate, Role::r, Role::sink_proj});
+  w.key = from.matrix({Role::k, Role::k_taps_proj});
+  w.value = from.matrix({Role::v, Role::v_taps_proj});
+  w.k_conv = from.table(Role::k_conv);
+  w.v_conv = from.table(Role::v_conv);
+  w.k_taps = from.table(Role::k_taps);
+  w.v_taps = from.table(Role::v_taps);
+  w.q_scale = from.table(Role::q_scale);
+  w.r_scale = from.table(Role::r_scale);
+  w.profiles = from.table(Role::profiles);
+  w.attn_conv = from.table(Role::attn_conv);
+  w.mlp_conv = from.table(Role::mlp_conv);
+}
+
 void read_mixer(LayerReader& from, Mixer mixer, LayerWeights& w) {
   switch (mixer) {
     case Mixer::attention:
@@ -126,6 +149,9 @@ void read_mixer(LayerReader& from, Mixer mixer, LayerWeights& w) {
       break;
     case Mixer::delta:
       read_delta(from, w);
+      break;
+    case Mixer::relative:
+      read_relative(from, w.relative);
       break;
   }
   w.sink = from.plain(Role::sink);
@@ -231,6 +257,8 @@ std::shared_ptr<const LayerWeights> WeightStore::read(int layer) {
     w->per_layer_post = from.norm(Role::per_layer_post);
   }
   w->layer_scale = from.plain(Role::layer_scale);
+  w->depth_attn_query = from.table(Role::depth_attn_query);
+  w->depth_mlp_query = from.table(Role::depth_mlp_query);
   w->n_bytes = from.n_bytes();
   return w;
 }

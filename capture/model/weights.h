@@ -15,6 +15,19 @@
 
 namespace sinkscope {
 
+// What attention with logits by distance has of its own (Mixer::relative). The three products read
+// one normed input, or one each.
+struct RelativeWeights {
+  Norm k_norm, v_norm;          // of the inputs of keys and values, where they have their own
+  at::Tensor query;             // rows q [H·d], gate [H·d_v], r [H·d_r], sink logits [H]
+  at::Tensor key, value;        // rows k [G·d] and, where its taps depend on the input, [G·taps]
+  at::Tensor k_conv, v_conv;    // [G·d, taps] float32; or, first tap first:
+  at::Tensor k_taps, v_taps;    // [taps, G·d] float32
+  at::Tensor q_scale, r_scale;  // [H, d], [H, d_r] float32
+  at::Tensor profiles;          // [d_r, distances] float32
+  at::Tensor attn_conv, mlp_conv;  // [D, taps] float32, of what the halves put out
+};
+
 // The weights of one block on the device. Rows are torch's [out, in]. Absent parts are undefined
 // tensors. q, k and v lie in one matrix, gate and up in another: one product each.
 struct LayerWeights {
@@ -30,9 +43,11 @@ struct LayerWeights {
   Norm delta_norm;
   at::Tensor index_q, index_k, index_weights;  // sparse selection
   Norm index_k_norm;
-  at::Tensor delta_gate_up, delta_decay_up;  // second halves of narrow gates and decays
-  at::Tensor sink;                           // [H] float32
-  at::Tensor o, o_bias;                      // [D, H·d_v]
+  RelativeWeights relative;
+  at::Tensor depth_attn_query, depth_mlp_query;  // [inputs, D] float32: attention over depth
+  at::Tensor delta_gate_up, delta_decay_up;      // second halves of narrow gates and decays
+  at::Tensor sink;                               // [H] float32
+  at::Tensor o, o_bias;                          // [D, H·d_v]
   at::Tensor gate_up, gate_up_bias;  // [2·d_mlp, D] rows gate, then up; without a gate: up alone
   at::Tensor down, down_bias;        // [D, d_mlp]
   at::Tensor router, router_bias;    // [E, D], [E]

@@ -23,6 +23,6 @@ std::int64_t head_stored_bytes(const ModelFiles& model);
 double reached_experts(const MoeSpec& moe, std::int64_t n_tokens);
 
 // Tokens that are in the model together, in the largest group of prompts.
-std::int64_t largest_group(const CaptureRequest& request, int d_model);
+std::int64_t largest_group(const CaptureRequest& request, const ArchSpec& spec);
 
 }  // namespace sinkscope

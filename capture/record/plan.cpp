@@ -72,7 +72,12 @@ constexpr Site kRecordAll[] = {Site::ln1_out,
                                Site::per_layer_add,
                                Site::mlp_router,
                                Site::mlp_router_logits,
-                               Site::mlp_shared_gate};
+                               Site::mlp_shared_gate,
+                               Site::ln1_k_out,
+                               Site::ln1_v_out,
+                               Site::depth_attn_mixed,
+                               Site::depth_mlp_mixed,
+                               Site::depth_final_mixed};
 
 // Those of the wanted blocks that have the site; none is an error that says so.
 std::vector<int> blocks_with(const ArchSpec& spec, Site site, const std::vector<int>& wanted,
@@ -91,6 +96,11 @@ std::vector<TapRecord> recorded_taps(const ArchSpec& spec, const RecordRequest& 
   if (record.all)
     for (Site site : kRecordAll)
       if (has_site(spec, site)) sites.push_back(site);
+  // What the halves put out cannot be told from a stream that restarts.
+  if (record.all && spec.depth_block > 0)
+    sites.insert(sites.end(), {Site::attn_out, Site::mlp_out});
+  for (Site site : kAllSites)
+    if (is_always_recorded(site) && has_site(spec, site)) sites.push_back(site);
   for (const std::string& hook : record.sites) {
     if (hook.starts_with("blocks."))
       throw Error(ErrorKind::invalid_argument,
@@ -114,7 +124,7 @@ std::vector<TapRecord> recorded_taps(const ArchSpec& spec, const RecordRequest& 
   for (Site site : sites) {
     const bool is_named =
         std::find(record.sites.begin(), record.sites.end(), hook_name(site)) != record.sites.end();
-    const std::vector<int> layers = site == Site::ln_final_out
+    const std::vector<int> layers = is_final(site) || is_always_recorded(site)
                                         ? site_layers(spec, site)
                                         : blocks_with(spec, site, blocks, is_named);
     if (!layers.empty()) taps.push_back({hook_name(site), layers, site_dims(spec, site)});
@@ -138,7 +148,10 @@ int resolved_threads(const CaptureRequest& request) {
   return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
 }
 
-std::int64_t state_bytes(int seq_len, int d_model) { return std::int64_t{12} * seq_len * d_model; }
+std::int64_t state_bytes(int seq_len, const ArchSpec& spec) {
+  const std::int64_t streams = 3 + spec.n_block_states(spec.n_layers);
+  return 4 * streams * seq_len * spec.d_model;
+}
 
 CaptureLayout plan_capture(const ModelFiles& model, const CaptureRequest& request) {
   const ArchSpec& spec = model.spec();
@@ -174,10 +187,12 @@ CaptureLayout plan_capture(const ModelFiles& model, const CaptureRequest& reques
   layout.model = {spec.name,         model.path(),        fingerprint(model.checkpoint()),
                   spec.architecture, model.config_text(), spec.n_layers,
                   spec.n_heads,      value_heads(spec),   spec.head_dim,
-                  spec.d_model,      spec.vocab_size};
+                  spec.d_model,      spec.head_rows()};
   layout.runs = request.runs;
   layout.attention_layers = spec.attention_layers();
   layout.parallel_blocks = spec.parallel;
+  for (int layer = 0; layer < spec.n_layers; ++layer)
+    if (spec.starts_depth_block(layer)) layout.block_layers.push_back(layer);
   for (NamedNorms& norms : read_norms(model).roles) layout.norms.push_back(std::move(norms.facts));
   layout.sites = statistics_sites(spec);
   layout.stream = request.record.stream;
@@ -200,7 +215,7 @@ CaptureLayout plan_capture(const ModelFiles& model, const CaptureRequest& reques
   layout.taps = recorded_taps(spec, request.record);
   layout.has_head = spec.has_head;
   layout.logits_full = request.record.logits;
-  layout.top_k = std::min(request.top_k, spec.vocab_size);
+  layout.top_k = std::min(request.top_k, spec.head_rows());
   layout.provenance.dtype = request.dtype == RunDtype::float32 ? "float32" : "bfloat16";
   layout.provenance.tile = describe_tiles(request.runs, spec.n_heads, value_heads(spec));
   layout.provenance.threads = resolved_threads(request);

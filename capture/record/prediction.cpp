@@ -17,9 +17,9 @@ struct Tokens {
   std::int64_t group = 0, n_groups = 0;  // of the largest group together
 };
 
-Tokens tokens_of(const CaptureRequest& request, int d_model) {
+Tokens tokens_of(const CaptureRequest& request, const ArchSpec& spec) {
   Tokens tokens;
-  for (const auto& [first, last] : prompt_groups(request, d_model)) {
+  for (const auto& [first, last] : prompt_groups(request, spec)) {
     std::int64_t sum = 0;
     for (int r = first; r < last; ++r) {
       const auto& run = request.runs[static_cast<std::size_t>(r)];
@@ -76,6 +76,8 @@ std::int64_t block_bytes(const ArchSpec& spec, std::int64_t longest) {
   std::int64_t mixer = 2 * spec.q_width() + 2 * spec.kv_width();
   if (spec.delta.n_value_heads > 0)
     mixer = std::max<std::int64_t>(mixer, std::int64_t{4} * spec.delta.n_channels());
+  // Mixes over depth for q, k and v, and their norms.
+  if (spec.depth_block > 0) mixer += std::int64_t{6} * spec.d_model;
   const std::int64_t mlp = std::max<std::int64_t>(spec.widest_mlp(), spec.moe.d_shared);
   return 4 * longest * (mixer + 3 * mlp + 8 * spec.d_model);
 }
@@ -112,11 +114,11 @@ std::int64_t start_bytes(const ArchSpec& spec, const CaptureRequest& request) {
 
 }  // namespace
 
-std::int64_t largest_group(const CaptureRequest& request, int d_model) {
-  return tokens_of(request, d_model).group;
+std::int64_t largest_group(const CaptureRequest& request, const ArchSpec& spec) {
+  return tokens_of(request, spec).group;
 }
 
-std::vector<std::pair<int, int>> prompt_groups(const CaptureRequest& request, int d_model,
+std::vector<std::pair<int, int>> prompt_groups(const CaptureRequest& request, const ArchSpec& spec,
                                                int begin) {
   std::vector<std::pair<int, int>> groups;
   const auto n = static_cast<int>(request.runs.size());
@@ -124,7 +126,7 @@ std::vector<std::pair<int, int>> prompt_groups(const CaptureRequest& request, in
     std::int64_t bytes = 0;
     int end = begin;
     while (end < n) {
-      bytes += state_bytes(request.runs[static_cast<std::size_t>(end)].seq_len(), d_model);
+      bytes += state_bytes(request.runs[static_cast<std::size_t>(end)].seq_len(), spec);
       if (end > begin && bytes > request.activation_budget) break;
       ++end;
     }
@@ -147,8 +149,10 @@ std::int64_t reduced_map_bytes(const CaptureRequest& request, int n_heads) {
 
 std::int64_t predicted_memory(const ModelFiles& model, const CaptureRequest& request) {
   const ArchSpec& spec = model.spec();
-  const Tokens tokens = tokens_of(request, spec.d_model);
-  const std::int64_t states = 2 * item_bytes(request) * tokens.group * spec.d_model;
+  const Tokens tokens = tokens_of(request, spec);
+  // The stream, its successor, and the closed sums of attention over depth.
+  const std::int64_t n_states = 2 + spec.n_block_states(spec.n_layers);
+  const std::int64_t states = n_states * item_bytes(request) * tokens.group * spec.d_model;
   return start_bytes(spec, request) + weight_bytes(model, request, tokens) + states +
          block_bytes(spec, tokens.longest) + attention_bytes(spec, request, tokens.longest);
 }

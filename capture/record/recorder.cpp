@@ -8,6 +8,7 @@
 
 #include "capture/model/spread.h"
 #include "capture/record/write_stats.h"
+#include "core/mechanism_metrics.h"
 
 namespace sinkscope {
 namespace {
@@ -90,6 +91,7 @@ void RunRecorder::on_tap(Site site, int layer, const at::Tensor& value) {
   write_tap(site, layer, value);
   if (site == Site::resid_mid_sum) on_sum(2 * layer, value);
   if (site == Site::resid_post_sum) on_sum(2 * layer + 1, value);
+  if (site == Site::resid_pre) on_block_state(layer, value);
   if (is_residual(site)) {
     // resid_pre of a later block is resid_post of the one before: measured and written there.
     if (site != Site::resid_pre || layer == 0) on_residual(site, layer, value);
@@ -97,6 +99,11 @@ void RunRecorder::on_tap(Site site, int layer, const at::Tensor& value) {
   }
   if (!has_statistics(site)) return;
   const at::Tensor x = host_matrix(value);
+  if (site == Site::ln1_gate || site == Site::ln2_gate) gate_ = x;
+  if (gate_.defined() && (site == Site::ln1_out || site == Site::ln2_out)) {
+    write_gate_correlation(site == Site::ln1_out ? Site::ln1_gate : Site::ln2_gate, layer, x);
+    gate_ = at::Tensor();
+  }
   const auto stats = stats_of(x);
   write_stats(site, layer, stats, input_stats(site), std::nullopt);
   if (site == Site::ln_final_out && layout_.stream)
@@ -127,6 +134,18 @@ void RunRecorder::on_sum(int row, const at::Tensor& value) {
   const at::Tensor x = host_matrix(value);
   queue_.push(x.numel() * 4, [=, run = run_](CaptureWriter& writer) {
     writer.write(run, "residual/prenorm", {row, 0, 0}, {1, x.size(0), x.size(1)},
+                 x.const_data_ptr<float>());
+  });
+}
+
+void RunRecorder::on_block_state(int layer, const at::Tensor& value) {
+  const auto& blocks = layout_.block_layers;
+  const auto found = std::find(blocks.begin(), blocks.end(), layer);
+  if (!layout_.stream || found == blocks.end()) return;
+  const at::Tensor x = host_matrix(value);
+  const std::int64_t row = found - blocks.begin();
+  queue_.push(x.numel() * 4, [=, run = run_](CaptureWriter& writer) {
+    writer.write(run, "residual/block_states", {row, 0, 0}, {1, x.size(0), x.size(1)},
                  x.const_data_ptr<float>());
   });
 }
@@ -181,13 +200,28 @@ void RunRecorder::write_stats(Site site, int layer, const SharedStats& stats,
   });
 }
 
+void RunRecorder::write_gate_correlation(Site gate_site, int layer, const at::Tensor& gated) {
+  const std::string hook = hook_name(gate_site);
+  const auto& rows = stats_rows_.at(hook);
+  const auto row = rows.find(layer);
+  if (row == rows.end()) return;
+  const auto width = static_cast<int>(gated.size(1));
+  queue_.push(0,
+              [run = run_, path = "stats/" + hook + "/corr", row = row->second, width,
+               corr = gate_correlation(gated.const_data_ptr<float>(), gate_.const_data_ptr<float>(),
+                                       seq_len_, width)](CaptureWriter& writer) {
+                writer.write(run, path, {row, 0}, {1, width}, corr.data());
+              });
+}
+
 void RunRecorder::write_tap(Site site, int layer, const at::Tensor& value) {
   const auto tap = tap_rows_.find(hook_name(site));
   if (tap == tap_rows_.end()) return;
   const auto row = tap->second.find(layer);
   if (row == tap->second.end()) return;
   at::Tensor x = value.squeeze(0).to(at::kCPU, at::kFloat);
-  if (x.dim() == 3) x = x.transpose(0, 1);  // [T, heads, d] -> [heads, T, d]
+  if (x.dim() == 3 || (x.dim() == 2 && site == Site::linear_state_norm))
+    x = x.transpose(0, 1);  // [T, heads, …] -> [heads, T, …]
   x = x.contiguous();
   queue_.push(x.numel() * 4, [=, run = run_, path = "taps/" + tap->first + "/values",
                               row = row->second](CaptureWriter& writer) {

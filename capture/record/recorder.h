@@ -45,11 +45,13 @@ class RunRecorder : public TapListener {
   SharedStats stats_of(const at::Tensor& x);  // of a host_matrix [T, width]
   void on_residual(Site site, int layer, const at::Tensor& x);
   void on_sum(int row, const at::Tensor& x);  // residual/prenorm
-  SharedStats input_stats(Site norm) const;   // of what that norm has read; null = not known
+  void on_block_state(int layer, const at::Tensor& x);
+  SharedStats input_stats(Site norm) const;  // of what that norm has read; null = not known
   void write_stats(Site site, int layer, const SharedStats& stats, const SharedStats& norm_input,
                    std::optional<double> median);
   void write_block_state(int state, const SharedStats& stats);
   void write_tap(Site site, int layer, const at::Tensor& value);
+  void write_gate_correlation(Site gate_site, int layer, const at::Tensor& gated);
 
   const CaptureLayout& layout_;
   const int run_, seq_len_;
@@ -60,6 +62,7 @@ class RunRecorder : public TapListener {
   std::map<std::string, std::map<int, int>> stats_rows_, tap_rows_;  // hook -> block -> row
   std::map<int, int> attention_rows_, pattern_rows_;                 // block -> row
   std::optional<MapRecorder> maps_;
+  at::Tensor gate_;               // of the gated norm whose output comes next, [T, D]
   SharedStats residual_stats_;    // of the latest residual site: what the next norm reads
   SharedStats half_input_stats_;  // of what the next norm behind a half reads
 };

@@ -46,6 +46,15 @@ constexpr const char* kHooks[] = {
     "hook_resid_post_sum",
     "attn.hook_v_norm",
     "hook_per_layer_add",
+    "ln1_k.hook_out",
+    "ln1_v.hook_out",
+    "depth_attn.hook_weights",
+    "depth_attn.hook_mixed",
+    "depth_mlp.hook_weights",
+    "depth_mlp.hook_mixed",
+    "depth_final.hook_weights",
+    "depth_final.hook_mixed",
+    "linear.hook_state_norm",
 };
 static_assert(std::size(kHooks) == std::size(kAllSites));
 
@@ -60,7 +69,7 @@ std::optional<Site> site_of_hook(const std::string& hook) {
 }
 
 bool has_site(const ArchSpec& spec, Site site) {
-  if (site == Site::ln_final_out) return true;
+  if (is_final(site)) return site == Site::ln_final_out || spec.depth_block > 0;
   for (int layer = 0; layer < spec.n_layers; ++layer)
     if (has_site(spec, site, layer)) return true;
   return false;
@@ -77,7 +86,18 @@ bool has_site(const ArchSpec& spec, Site site, int layer) {
     case Site::ln2_out:
       return spec.has_ln2;
     case Site::ln_final_out:
+    case Site::depth_final_weights:
+    case Site::depth_final_mixed:
       return false;  // outside the blocks
+    case Site::ln1_k_out:
+    case Site::ln1_v_out:
+      return spec.n_inputs(layer) > 1;
+    case Site::depth_attn_weights:
+    case Site::depth_attn_mixed:
+      return spec.depth_block > 0 && layer > 0;
+    case Site::depth_mlp_weights:
+    case Site::depth_mlp_mixed:
+      return spec.depth_block > 0;
     case Site::ln1_post_out:
       return spec.has_ln1_post;
     case Site::ln2_post_out:
@@ -112,6 +132,7 @@ bool has_site(const ArchSpec& spec, Site site, int layer) {
     case Site::kv_latent:
       return mixer == Mixer::latent;
     case Site::linear_norm:
+    case Site::linear_state_norm:
       return mixer == Mixer::delta;
     case Site::mlp_pre:
     case Site::mlp_post:
@@ -127,6 +148,19 @@ bool has_site(const ArchSpec& spec, Site site, int layer) {
       return true;
   }
 }
+
+namespace {
+
+// Mixes that one half of some block reads.
+int most_inputs(const ArchSpec& spec, Site site) {
+  int most = 1;
+  const bool of_attention = site == Site::depth_attn_weights || site == Site::depth_attn_mixed;
+  for (int layer = 1; of_attention && layer < spec.n_layers; ++layer)
+    most = std::max(most, spec.n_inputs(layer));
+  return most;
+}
+
+}  // namespace
 
 std::vector<int> site_dims(const ArchSpec& spec, Site site) {
   const bool is_latent = spec.latent.kv_rank > 0;
@@ -151,12 +185,22 @@ std::vector<int> site_dims(const ArchSpec& spec, Site site) {
     case Site::z:
     case Site::attn_gate:
       return {spec.n_heads, kSeqLen, spec.d_value()};
+    case Site::depth_attn_weights:
+    case Site::depth_mlp_weights:
+    case Site::depth_final_weights:
+      return {most_inputs(spec, site), kSeqLen, spec.n_block_states(spec.n_layers) + 1};
+    case Site::depth_attn_mixed:
+    case Site::depth_mlp_mixed:
+    case Site::depth_final_mixed:
+      return {most_inputs(spec, site), kSeqLen, spec.d_model};
     case Site::q_latent:
       return {kSeqLen, spec.latent.q_rank};
     case Site::kv_latent:
       return {kSeqLen, spec.latent.kv_rank};
     case Site::linear_norm:
       return {spec.delta.n_value_heads, kSeqLen, spec.delta.value_dim};
+    case Site::linear_state_norm:
+      return {spec.delta.n_value_heads, kSeqLen};
     case Site::mlp_pre:
     case Site::mlp_pre_linear:
     case Site::mlp_post:
@@ -200,14 +244,27 @@ bool has_statistics(Site site) {
     case Site::v_norm:
     case Site::resid_mid_sum:
     case Site::resid_post_sum:
+    case Site::ln1_k_out:
+    case Site::ln1_v_out:
+    case Site::attn_gate:
       return true;
     default:
       return false;
   }
 }
 
+bool is_final(Site site) {
+  return site == Site::ln_final_out || site == Site::depth_final_weights ||
+         site == Site::depth_final_mixed;
+}
+
+bool is_always_recorded(Site site) {
+  return site == Site::depth_attn_weights || site == Site::depth_mlp_weights ||
+         site == Site::depth_final_weights || site == Site::linear_state_norm;
+}
+
 std::vector<int> site_layers(const ArchSpec& spec, Site site) {
-  if (site == Site::ln_final_out) return {-1};
+  if (is_final(site)) return {-1};
   std::vector<int> layers;
   for (int layer = 0; layer < spec.n_layers; ++layer)
     if (has_site(spec, site, layer)) layers.push_back(layer);

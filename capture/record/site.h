@@ -46,6 +46,15 @@ enum class Site {
   resid_post_sum,  // post-norm: the sums that the norms of the stream read
   v_norm,          // v / rms(v) of each head
   per_layer_add,   // what a layer adds from an input of its own
+  ln1_k_out,
+  ln1_v_out,  // norms of what keys and values are made of, where they have their own
+  depth_attn_weights,
+  depth_attn_mixed,   // attention over depth: weights of the closed sums and, last, of the stream;
+  depth_mlp_weights,  // and the mix that attention, MLP and the final norm read
+  depth_mlp_mixed,
+  depth_final_weights,
+  depth_final_mixed,
+  linear_state_norm,  // ‖S_t‖ of the state of linear attention behind each token
 };
 
 inline constexpr Site kAllSites[] = {Site::resid_pre,
@@ -81,7 +90,16 @@ inline constexpr Site kAllSites[] = {Site::resid_pre,
                                      Site::resid_mid_sum,
                                      Site::resid_post_sum,
                                      Site::v_norm,
-                                     Site::per_layer_add};
+                                     Site::per_layer_add,
+                                     Site::ln1_k_out,
+                                     Site::ln1_v_out,
+                                     Site::depth_attn_weights,
+                                     Site::depth_attn_mixed,
+                                     Site::depth_mlp_weights,
+                                     Site::depth_mlp_mixed,
+                                     Site::depth_final_weights,
+                                     Site::depth_final_mixed,
+                                     Site::linear_state_norm};
 
 const char* hook_name(Site site);  // "hook_resid_pre", "attn.hook_q"
 std::optional<Site> site_of_hook(const std::string& hook);
@@ -95,6 +113,11 @@ std::vector<int> site_dims(const ArchSpec& spec, Site site);
 int value_heads(const ArchSpec& spec);
 // Sites whose statistics every capture has.
 bool has_statistics(Site site);
+// Whether the site lies behind the last block, and so has no block.
+bool is_final(Site site);
+// Small taps that every capture has: weights of attention over depth, [inputs, T, states], and
+// norms of the states of linear attention.
+bool is_always_recorded(Site site);
 // Block indices at which the site exists, or {-1} after the last block.
 std::vector<int> site_layers(const ArchSpec& spec, Site site);
 

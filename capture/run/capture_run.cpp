@@ -40,9 +40,8 @@ class Run {
         job_(job),
         device_(resolve_device(request.device)),
         resume_(writer.resume_point()),
-        groups_(resume_ != nullptr
-                    ? resumed_groups(request, model.spec().d_model, *resume_)
-                    : prompt_groups(request, model.spec().d_model, request.n_recorded)),
+        groups_(resume_ != nullptr ? resumed_groups(request, model.spec(), *resume_)
+                                   : prompt_groups(request, model.spec(), request.n_recorded)),
         pass_(model, device_, scalar_type(request.dtype),
               groups_.size() > 1 ? request.weight_budget : 0),
         what_ifs_(what_ifs_of(request, model, device_)),
@@ -51,7 +50,7 @@ class Run {
       throw Error(ErrorKind::invalid_argument,
                   "a recording that is resumed takes no runs over from another");
     summary_.baseline_final_norms.resize(request.runs.size());
-    if (!what_ifs_.empty()) require_one_group(request, model.spec().d_model);
+    if (!what_ifs_.empty()) require_one_group(request, model.spec());
   }
 
   std::optional<CaptureSummary> run() {
@@ -94,7 +93,7 @@ class Run {
     in_blocks += summary_.n_tokens;
     for (const RunInput& run : request_.calibration) in_blocks += run.seq_len();
     job_.progress.total = in_blocks * pass_.layer_work() * spec.n_layers +
-                          (spec.has_head ? at_head * spec.vocab_size : 0);
+                          (spec.has_head ? at_head * spec.head_rows() : 0);
   }
 
   void skip(int first, int last) {
@@ -103,7 +102,7 @@ class Run {
       tokens += request_.runs[static_cast<std::size_t>(r)].seq_len();
     const ArchSpec& spec = model_.spec();
     job_.progress.done +=
-        tokens * (pass_.layer_work() * spec.n_layers + (spec.has_head ? spec.vocab_size : 0));
+        tokens * (pass_.layer_work() * spec.n_layers + (spec.has_head ? spec.head_rows() : 0));
   }
 
   bool run_group(int first, int last) {
@@ -134,13 +133,19 @@ class Run {
     return true;
   }
 
+  // The closed sums of attention over depth, and the stream: what go_on() needs.
+  static at::Tensor kept_state(const Lane& lane) {
+    std::vector<at::Tensor> states = lane.state->block_states;
+    states.push_back(lane.stream);
+    return (states.size() == 1 ? lane.stream : at::cat(states)).to(at::kCPU).contiguous();
+  }
+
   // Nothing writes into a stream: the queue shares the tensors until they are on disk.
   void keep(const std::vector<Lane>& lanes, int layers_done, int first, int last) {
     std::vector<at::Tensor> streams;
     std::int64_t bytes = 0;
     for (int r = first; r < last; ++r) {
-      streams.push_back(
-          lanes[static_cast<std::size_t>(r - first)].stream.to(at::kCPU).contiguous());
+      streams.push_back(kept_state(lanes[static_cast<std::size_t>(r - first)]));
       bytes += static_cast<std::int64_t>(streams.back().nbytes());
     }
     queue_.push(bytes, [streams, layers_done, first](CaptureWriter& out) {
@@ -165,13 +170,17 @@ class Run {
     for (std::size_t i = 0; i < lanes.size(); ++i) {
       at::Tensor& stream = lanes[i].stream;
       const std::vector<std::byte>& kept = resume_->streams[i];
-      if (kept.size() != stream.nbytes())
+      const int n_states = 1 + model_.spec().n_block_states(resume_->layers_done);
+      at::Tensor host =
+          at::empty({n_states, stream.size(1), stream.size(2)}, stream.options().device(at::kCPU));
+      if (kept.size() != host.nbytes())
         throw Error(ErrorKind::corrupt, fmt::format("the kept state of run {} has {} bytes, "
                                                     "expected {}",
-                                                    i, kept.size(), stream.nbytes()));
-      at::Tensor host = at::empty(stream.sizes(), stream.options().device(at::kCPU));
+                                                    i, kept.size(), host.nbytes()));
       std::memcpy(host.mutable_data_ptr(), kept.data(), kept.size());
-      stream = host.to(device_);
+      for (int n = 0; n + 1 < n_states; ++n)
+        lanes[i].state->block_states.push_back(host.narrow(0, n, 1).to(device_));
+      stream = host.narrow(0, n_states - 1, 1).to(device_);
       lanes[i].listener->on_resume(stream);
       job_.progress.done += pass_.layer_work() * stream.size(1) * resume_->layers_done;
     }

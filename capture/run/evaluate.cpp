@@ -42,8 +42,7 @@ class Evaluator {
 
   std::size_t batch_size() const {
     std::int64_t bytes = 0;
-    for (const RunInput& run : request_.runs)
-      bytes += state_bytes(run.seq_len(), model_.spec().d_model);
+    for (const RunInput& run : request_.runs) bytes += state_bytes(run.seq_len(), model_.spec());
     const std::int64_t sets = request_.activation_budget / std::max<std::int64_t>(1, bytes);
     if (sets < (request_.variants.empty() ? 1 : 2)) refuse_groups(request_.activation_budget);
     return static_cast<std::size_t>(std::max<std::int64_t>(1, sets - 1));
@@ -57,7 +56,7 @@ class Evaluator {
         1, (n + static_cast<std::int64_t>(batch_) - 1) / static_cast<std::int64_t>(batch_));
     job_.progress.done = 0;  // the same progress may have seen another evaluation
     job_.progress.total = tokens * ((n + 1) * pass_.layer_work() * pass_.spec().n_layers +
-                                    (n + batches) * pass_.spec().vocab_size);
+                                    (n + batches) * pass_.spec().head_rows());
   }
 
   void start_lanes(std::vector<Lane>& lanes, WhatIfPass* what_if) {

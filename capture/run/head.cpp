@@ -28,7 +28,8 @@ struct Candidate {
 // Running state of one token: ln Σ exp over the rows so far, the target's logit, the best k.
 struct TokenState {
   double lse = -std::numeric_limits<double>::infinity();
-  float target = 0;
+  // The next token's logit; one that has none, an id beyond the head, keeps p = 0.
+  float target = -std::numeric_limits<float>::infinity();
   // Of a twin: the baseline's ln Σ exp so far, and Σ p_baseline (z_baseline − z) under it.
   double baseline_lse = -std::numeric_limits<double>::infinity(), mean_gap = 0;
   double tile_lse = 0;          // ln Σ exp over the rows that were folded last
@@ -125,7 +126,7 @@ HeadRows::HeadRows(const ModelFiles& model, at::Device device, at::ScalarType dt
       device_(device),
       dtype_(dtype),
       role_(model.has(Role::unembed, kNoLayer) ? Role::unembed : Role::embed),
-      vocab_size_(model.rows(role_, kNoLayer)) {}
+      vocab_size_(model.spec().head_rows()) {}
 
 void HeadRows::start(std::int64_t begin) {
   next_ = std::async(std::launch::async, [this, begin] {

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "capture/model/depth_mix.h"
+
 namespace sinkscope {
 namespace {
 
@@ -14,10 +16,6 @@ void for_what_ifs(const std::vector<Lane>& lanes, const Of& of, const F& prepare
   for (const Lane& lane : lanes)
     if (lane.what_if != nullptr) tensors[lane.what_if].push_back(of(lane));
   for (const auto& [what_if, own] : tensors) prepare(*what_if, own);
-}
-
-at::Tensor state_of(const Lane& lane) {
-  return lane.block_input.defined() ? lane.block_input : lane.stream;
 }
 
 }  // namespace
@@ -36,6 +34,10 @@ ModelPass::ModelPass(const ModelFiles& model, at::Device device, at::ScalarType 
   if (spec_.pre_affine && spec_.has_final_norm)
     final_pre_gain_ =
         at::tensor(model.read_vector(Role::ln_final_pre, kNoLayer), at::kFloat).to(device);
+  if (spec_.depth_block > 0)
+    final_query_ = at::tensor(model.read_vector(Role::depth_final_query, kNoLayer), at::kFloat)
+                       .view({1, -1})
+                       .to(device);
   if (spec_.rope.has_divisors) divisors_ = model.read_vector(Role::rope_divisors, kNoLayer);
   for (int layer = 0; layer < spec_.n_layers; ++layer) {
     const RopeSpec& rope = spec_.rope_of(layer);
@@ -69,10 +71,10 @@ Lane ModelPass::start(const std::vector<int>& token_ids, std::unique_ptr<TapList
 }
 
 void ModelPass::prepare_norm(const std::vector<Lane>& lanes, Role role, int layer, const Norm& norm,
-                             const at::Tensor& pre_gain) {
+                             const at::Tensor& pre_gain, int input) {
   if (!norm.exists()) return;
   for_what_ifs(
-      lanes, [&](const Lane& lane) { return norm_input(state_of(lane), pre_gain); },
+      lanes, [&](const Lane& lane) { return norm_input(input_of(lane.seen, input), pre_gain); },
       [&](WhatIfPass& what_if, const std::vector<at::Tensor>& inputs) {
         what_if.prepare_norm(role, layer, inputs, norm);
       });
@@ -93,10 +95,15 @@ void ModelPass::residual_states(std::vector<Lane>& lanes, Site site, const Layer
   std::vector<at::Tensor> calibration;
   for (const Lane& lane : lanes)
     if (lane.is_calibration) calibration.push_back(lane.stream);
-  for_what_ifs(lanes, state_of, [&](WhatIfPass& what_if, const std::vector<at::Tensor>& streams) {
+  const auto stream = [](const Lane& lane) { return lane.stream; };
+  for_what_ifs(lanes, stream, [&](WhatIfPass& what_if, const std::vector<at::Tensor>& streams) {
     what_if.prepare_residual(site, layer, calibration.empty() ? streams : calibration);
   });
   for (Lane& lane : lanes) lane.stream = residual_state(block(lane, w, layer), site, lane.stream);
+}
+
+void ModelPass::read_inputs(std::vector<Lane>& lanes, Role half, const LayerWeights& w, int layer) {
+  for (Lane& lane : lanes) lane.seen = half_input(block(lane, w, layer), half, lane.stream);
 }
 
 bool ModelPass::run_blocks(std::vector<Lane>& lanes, JobContext job, int first_layer,
@@ -110,29 +117,34 @@ bool ModelPass::run_blocks(std::vector<Lane>& lanes, JobContext job, int first_l
       residual_states(lanes, Site::resid_pre, *w, layer);
     else
       for (Lane& lane : lanes) lane.listener->on_tap(Site::resid_pre, layer, lane.stream);
+    read_inputs(lanes, Role::ln1, *w, layer);
     prepare_norm(lanes, Role::ln1, layer, w->ln1, w->ln1_pre);
+    prepare_norm(lanes, Role::ln1_k, layer, w->relative.k_norm, {}, 1);
+    prepare_norm(lanes, Role::ln1_v, layer, w->relative.v_norm, {}, 2);
     for (Lane& lane : lanes) {
       if (job.stop.stop_requested()) return false;
-      if (spec_.parallel) lane.block_input = lane.stream;
-      lane.half_out = attention_out(block(lane, *w, layer), lane.stream);
+      lane.half_out = attention_out(block(lane, *w, layer), lane.seen);
       if (!lane.half_out.defined()) return false;
+      if (!spec_.parallel) lane.seen = at::Tensor();
     }
     prepare_post_norm(lanes, Role::ln1_post, layer, w->ln1_post);
     for (Lane& lane : lanes) {
       const at::Tensor out = std::exchange(lane.half_out, at::Tensor());
       lane.stream = after_attention(block(lane, *w, layer), lane.stream, out);
     }
-    if (!spec_.parallel) residual_states(lanes, Site::resid_mid, *w, layer);
+    if (!spec_.parallel) {
+      residual_states(lanes, Site::resid_mid, *w, layer);
+      read_inputs(lanes, Role::ln2, *w, layer);
+    }
     prepare_norm(lanes, Role::ln2, layer, w->ln2, w->ln2_pre);
     for (Lane& lane : lanes) {
       if (job.stop.stop_requested()) return false;
-      lane.half_out = mlp_out(block(lane, *w, layer), state_of(lane));
+      lane.half_out = mlp_out(block(lane, *w, layer), std::exchange(lane.seen, at::Tensor()));
     }
     prepare_post_norm(lanes, Role::ln2_post, layer, w->ln2_post);
     for (Lane& lane : lanes) {
       const at::Tensor out = std::exchange(lane.half_out, at::Tensor());
       lane.stream = after_mlp(block(lane, *w, layer), lane.stream, out);
-      lane.block_input = at::Tensor();
       job.progress.done += layer_work_ * lane.stream.size(1);
     }
     residual_states(lanes, Site::resid_post, *w, layer);
@@ -142,16 +154,22 @@ bool ModelPass::run_blocks(std::vector<Lane>& lanes, JobContext job, int first_l
 }
 
 std::vector<at::Tensor> ModelPass::final_norms(std::vector<Lane>& lanes) {
+  for (Lane& lane : lanes)
+    lane.seen = final_query_.defined() ? depth_mixture(final_query_, lane.stream, *lane.state,
+                                                       *lane.listener, kFinalDepthSites, kNoLayer)
+                                       : lane.stream;
   prepare_norm(lanes, Role::ln_final, kNoLayer, final_norm_, final_pre_gain_);
   std::vector<at::Tensor> normed;
   for (Lane& lane : lanes) {
-    const at::Tensor seen = norm_input(lane.stream, final_pre_gain_);
-    if (final_pre_gain_.defined()) lane.listener->on_norm_input(Role::ln_final, kNoLayer, seen);
+    const at::Tensor seen = norm_input(lane.seen, final_pre_gain_);
+    if (final_pre_gain_.defined() || final_query_.defined())
+      lane.listener->on_norm_input(Role::ln_final, kNoLayer, seen);
     const at::Tensor y = final_norm_.exists()
                              ? lane.edits->on_norm(Role::ln_final, kNoLayer, seen, final_norm_).y
                              : seen;
     lane.listener->on_tap(Site::ln_final_out, kNoLayer, y);
-    lane.stream = at::Tensor();
+    lane.stream = lane.seen = at::Tensor();
+    lane.state->block_states.clear();
     normed.push_back(y[0]);
   }
   return normed;

@@ -25,7 +25,7 @@ struct Lane {
   bool is_calibration = false;           // as it is, and where means of residual.set come from
   std::unique_ptr<Interventions> edits;  // never null
   at::Tensor stream;                  // [1, T, D]; between layers a lane is this and nothing else
-  at::Tensor block_input;             // of a block whose halves are parallel, while it runs
+  at::Tensor seen;                    // what the half of a block that runs next reads
   at::Tensor half_out;                // what half a block has put out, until the stream has it
   std::vector<RotaryTable> rotaries;  // one for each kind of positions in the model
   std::unique_ptr<LaneState> state = std::make_unique<LaneState>();
@@ -60,10 +60,13 @@ class ModelPass {
   std::int64_t layer_work() const { return layer_work_; }
 
  private:
+  // `input`: which of the half's inputs this norm reads.
   void prepare_norm(const std::vector<Lane>& lanes, Role role, int layer, const Norm& norm,
-                    const at::Tensor& pre_gain);
+                    const at::Tensor& pre_gain, int input = 0);
   void prepare_post_norm(const std::vector<Lane>& lanes, Role role, int layer, const Norm& norm);
   BlockPass block(const Lane& lane, const LayerWeights& w, int layer) const;
+  // What every lane's half reads, before it runs.
+  void read_inputs(std::vector<Lane>& lanes, Role half, const LayerWeights& w, int layer);
   void residual_states(std::vector<Lane>& lanes, Site site, const LayerWeights& w, int layer);
 
   const ModelFiles& model_;
@@ -73,7 +76,7 @@ class ModelPass {
   WeightStore weights_;
   std::optional<HeadRows> head_rows_;
   Norm final_norm_;
-  at::Tensor final_pre_gain_;
+  at::Tensor final_pre_gain_, final_query_;
   std::vector<RopeSpec> ropes_;  // the kinds of positions, and which one a layer has
   std::vector<std::size_t> rope_of_layer_;
   std::vector<float> divisors_;

@@ -7,7 +7,7 @@
 
 namespace sinkscope {
 
-std::vector<std::pair<int, int>> resumed_groups(const CaptureRequest& request, int d_model,
+std::vector<std::pair<int, int>> resumed_groups(const CaptureRequest& request, const ArchSpec& spec,
                                                 const RecordingState& state) {
   const auto n = static_cast<int>(request.runs.size());
   const int first = state.first_run, kept = static_cast<int>(state.streams.size());
@@ -16,7 +16,7 @@ std::vector<std::pair<int, int>> resumed_groups(const CaptureRequest& request, i
   std::vector<std::pair<int, int>> groups;
   if (first > 0) groups.emplace_back(0, first);
   if (kept > 0) groups.emplace_back(first, first + kept);
-  for (const auto& group : prompt_groups(request, d_model, first + kept)) groups.push_back(group);
+  for (const auto& group : prompt_groups(request, spec, first + kept)) groups.push_back(group);
   return groups;
 }
 
@@ -30,16 +30,16 @@ bool is_run_again(const CaptureRequest& request, std::size_t run) {
          (run >= request.baseline_final_norms.size() || request.baseline_final_norms[run].empty());
 }
 
-void require_one_group(const CaptureRequest& request, int d_model) {
+void require_one_group(const CaptureRequest& request, const ArchSpec& spec) {
   std::int64_t bytes = 0;
   const auto first = static_cast<std::size_t>(request.n_recorded);
   std::size_t n = request.runs.size() - first;
   for (std::size_t r = first; r < request.runs.size(); ++r) {
-    const std::int64_t state = state_bytes(request.runs[r].seq_len(), d_model);
+    const std::int64_t state = state_bytes(request.runs[r].seq_len(), spec);
     bytes += is_run_again(request, r) ? 2 * state : state;
   }
   for (const RunInput& prompt : request.calibration) {
-    bytes += state_bytes(prompt.seq_len(), d_model);
+    bytes += state_bytes(prompt.seq_len(), spec);
     ++n;
   }
   if (n > 1 && bytes > request.activation_budget) refuse_groups(request.activation_budget);

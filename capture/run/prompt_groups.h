@@ -14,7 +14,7 @@ namespace sinkscope {
 
 // The groups of a recording that goes on: what is done, the runs whose states are kept, the others.
 // Throws Error{corrupt} for runs that the request has not.
-std::vector<std::pair<int, int>> resumed_groups(const CaptureRequest& request, int d_model,
+std::vector<std::pair<int, int>> resumed_groups(const CaptureRequest& request, const ArchSpec& spec,
                                                 const RecordingState& state);
 
 // Whether the baseline of this run, a twin, is not run as one of the request's runs: it is in
@@ -25,7 +25,7 @@ bool is_run_again(const CaptureRequest& request, std::size_t run);
 
 // Prompts under what-ifs advance together, and with them whatever runs beside them, so all have to
 // fit the budget. Throws Error{invalid_argument}.
-void require_one_group(const CaptureRequest& request, int d_model);
+void require_one_group(const CaptureRequest& request, const ArchSpec& spec);
 [[noreturn]] void refuse_groups(std::int64_t activation_budget);
 
 at::ScalarType scalar_type(RunDtype dtype);

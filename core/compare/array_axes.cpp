@@ -32,6 +32,7 @@ std::string list_of(const std::string& path, std::string_view symbol) {
   if (symbol == "A") return "attention/layers";
   if (symbol == "L_p") return "attention/pattern_layers";
   if (symbol == "Q") return "attention/pattern_heads";
+  if (symbol == "m") return "residual/block_layers";
   if (symbol == "R") return "attention/pattern_rows";
   if (symbol == "N") return first_names(path, 2) + "/layers";
   return "";

@@ -75,7 +75,7 @@ class NormReporter {
       : source_(source), reader_(source.reader), run_(source.run), report_(report) {
     const std::string what_if = reader_.input(run_).what_if;
     if (!what_if.empty()) what_if_ = parse_what_if(what_if);
-    has_stream_ = reader_.has(run_, "residual/stream");
+    has_stream_ = reader_.has(run_, "residual/stream") && norms_read_stream(reader_, run_);
   }
 
   void add_norms() {
@@ -319,7 +319,9 @@ class NormReporter {
         note_change(e, input, "contribution into the next linear layer after");
       else
         report_.not_computed["contribution into the next linear layer"] =
-            "the recorded stream: capture --record stream";
+            norms_read_stream(reader_, run_)
+                ? "the recorded stream: capture --record stream"
+                : "the norms' outputs, as they read mixes over depth: capture --record all";
       return;
     }
     VectorD whole = VectorD::Zero(T), columns = VectorD::Zero(D);

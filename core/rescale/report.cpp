@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "core/capture_norms.h"
 #include "core/error.h"
 #include "core/rescale/head_evidence.h"
 #include "core/rescale/norm_evidence.h"
@@ -27,6 +28,11 @@ void check(const CaptureReader& reader, const std::string& run, const ModelFacts
   if (!options.dims.empty() && !reader.has(run, "residual/stream"))
     refuse(fmt::format("{}: chosen dimensions need the recorded stream (capture --record stream)",
                        reader.path()));
+  if (!options.dims.empty() && !norms_read_stream(reader, run))
+    refuse(
+        fmt::format("{}: chosen dimensions: the norms of this model read mixes over depth, not "
+                    "the recorded stream",
+                    reader.path()));
   if (options.key < 0 || options.key >= report.n_tokens)
     refuse(
         fmt::format("key: {} does not exist, expected 0 to {}", options.key, report.n_tokens - 1));

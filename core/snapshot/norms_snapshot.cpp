@@ -9,11 +9,14 @@
 
 #include "core/capture_norms.h"
 #include "core/error.h"
+#include "core/mechanisms.h"
 
 namespace sinkscope {
 namespace {
 
 constexpr std::string_view kPreGain = "/pre_gain";
+
+constexpr std::string_view kGate = "/gate";
 
 bool is_pre_gain(const std::string& role) { return role.ends_with(kPreGain); }
 
@@ -56,7 +59,9 @@ NormStrip strip_of(const NormFacts& facts, NormRoleGains gains, GainView view) {
   NormStrip strip;
   strip.role = facts.role;
   strip.title =
-      is_pre_gain(facts.role)
+      is_gate_role(facts.role)
+          ? norm_role_title(facts.role.substr(0, facts.role.find('/'))) + ", mean gate behind it"
+      : is_pre_gain(facts.role)
           ? norm_role_title(facts.role.substr(0, facts.role.find('/'))) + ", gain in front of it"
           : norm_role_title(facts.role) + " gain";
   strip.layers = facts.layers;
@@ -103,7 +108,33 @@ std::vector<NormFacts> chosen(const std::vector<NormFacts>& norms,
   return some;
 }
 
+// The mean gates of gated norms, each behind the gains of its norm, as a role of their own.
+std::vector<NormFacts> with_gates(const std::vector<NormFacts>& norms,
+                                  const std::vector<NormGate>& gates) {
+  std::vector<NormFacts> all;
+  for (const NormFacts& norm : norms) {
+    all.push_back(norm);
+    NormFacts means = norm;
+    means.role += kGate;
+    means.layers.clear();
+    means.gain.clear();
+    means.bias.clear();
+    means.pre_gain.clear();
+    means.offset = 0;
+    for (const NormGate& gate : gates) {
+      if (gate.role != norm.role || static_cast<int>(gate.mean.size()) != norm.width) continue;
+      means.layers.push_back(gate.layer);
+      means.gain.insert(means.gain.end(), gate.mean.begin(), gate.mean.end());
+    }
+    means.gain_raw = means.gain;
+    if (!means.layers.empty()) all.push_back(std::move(means));
+  }
+  return all;
+}
+
 }  // namespace
+
+bool is_gate_role(const std::string& role) { return role.ends_with(kGate); }
 
 std::string norm_role_title(const std::string& role) {
   static const std::vector<std::pair<std::string, std::string>> titles = {
@@ -112,6 +143,8 @@ std::string norm_role_title(const std::string& role) {
       {"ln1_post", "Attention post-norm"},
       {"ln2_post", "FFN post-norm"},
       {"ln_final", "Final norm"},
+      {"ln1_k", "Key pre-norm"},
+      {"ln1_v", "Value pre-norm"},
       {"q_norm", "Query norm"},
       {"k_norm", "Key norm"}};
   for (const auto& [name, title] : titles)
@@ -150,7 +183,10 @@ NormsSnapshot read_norms_snapshot(const CaptureReader& reader, const NormsReques
     throw Error(ErrorKind::not_found,
                 fmt::format("{}: {}: no norm gains are recorded", reader.path(), request.run));
   const ModelFacts model = reader.model(request.run);
-  NormsSnapshot out = norms_snapshot(norms, model.name, model.n_layers, request);
+  const int layers_end = reader.complete() ? model.n_layers : reader.whole_layers(request.run);
+  NormsSnapshot out =
+      norms_snapshot(with_gates(norms, read_mechanisms(reader, request.run, layers_end).norm_gates),
+                     model.name, model.n_layers, request);
   out.model = model;
   return out;
 }

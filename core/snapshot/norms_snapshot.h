@@ -24,7 +24,7 @@ struct NormsRequest {
 
 // The gains of one role: layers downwards, dimensions to the right.
 struct NormStrip {
-  std::string role;   // "ln1", "ln1/pre_gain" for the gain in front of it
+  std::string role;   // "ln1", "ln1/pre_gain" for the gain in front of it, "ln1/gate" for its gate
   std::string title;  // "Attention pre-norm gain"
   // [N,C] |gain| or |gain / median of its layer|: what a log scale centered at 1 can show. Signs
   // are in gains.
@@ -56,6 +56,9 @@ std::string norm_role_title(const std::string& role);
 // The roles of norms in their order; a norm that reads pre_gain ⊙ x (PreAffine) has a second one
 // behind its own: "ln1", "ln1/pre_gain".
 std::vector<std::string> norm_role_names(const std::vector<NormFacts>& norms);
+
+// Whether a strip shows the mean gate of a gated norm (over the tokens of a run) and not a gain.
+bool is_gate_role(const std::string& role);
 
 // From norms that are in memory: a model's (capture/checkpoint/model_norms.h) or a capture's.
 NormsSnapshot norms_snapshot(const std::vector<NormFacts>& norms, const std::string& title,

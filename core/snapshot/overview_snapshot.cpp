@@ -78,6 +78,70 @@ void take_attention(const AttentionSinks& sinks, int n_heads, OverviewSnapshot& 
   }
 }
 
+void add_heads(const char* name, const char* convention, const std::vector<int>& layers,
+               const MatrixD& values, bool is_share, OverviewSnapshot& out) {
+  if (layers.empty() || values.size() == 0) return;
+  MechanismMap map{name, convention, "head", "layer", heads_down(values), layers, {}, {}};
+  map.is_share = is_share;
+  out.mechanisms.push_back(std::move(map));
+}
+
+// "L2 attn k" of "blocks.2.depth_attn (keys)": what fits beside a column.
+std::string short_name(const DepthMixUse& mix) {
+  if (mix.layer < 0) return "final";
+  const bool is_attention = mix.target.find("depth_attn") != std::string::npos;
+  const std::size_t input = mix.target.find(" (");
+  return fmt::format("L{} {}{}", mix.layer, is_attention ? "attn" : "mlp",
+                     input == std::string::npos ? "" : ' ' + mix.target.substr(input + 2, 1));
+}
+
+// Sources downwards, who reads them to the right; the newest sum is in the last row for all.
+void add_depth(const Mechanisms& mechanisms, OverviewSnapshot& out) {
+  const int n_sources = mechanisms.n_sources();
+  if (n_sources == 0) return;
+  MechanismMap map{"Depth weights",
+                   "attention over depth: mean weight of each sum in what a half of a block reads",
+                   "sum",
+                   "read by",
+                   {},
+                   {},
+                   {},
+                   {}};
+  map.has_heads = false;
+  const auto n_mixes = static_cast<int>(mechanisms.depth.size());
+  std::vector<double> values(static_cast<std::size_t>(n_sources * n_mixes), kNaN);
+  for (int column = 0; column < n_mixes; ++column) {
+    const DepthMixUse& mix = mechanisms.depth[static_cast<std::size_t>(column)];
+    map.layers.push_back(mix.layer);
+    map.col_labels.push_back(short_name(mix));
+    const auto n = static_cast<int>(mix.use.mean.size());
+    for (int source = 0; source < n; ++source) {
+      const int row = source + 1 == n ? n_sources - 1 : source;
+      values[static_cast<std::size_t>(row * n_mixes + column)] =
+          mix.use.mean[static_cast<std::size_t>(source)];
+    }
+  }
+  for (int source = 0; source < n_sources; ++source)
+    map.row_labels.push_back(source == 0               ? "embedding"
+                             : source + 1 == n_sources ? "newest sum"
+                                                       : fmt::format("sum {}", source));
+  map.values = Grid(n_sources, n_mixes, std::move(values));
+  out.mechanisms.push_back(std::move(map));
+}
+
+void take_mechanisms(const Mechanisms& m, OverviewSnapshot& out) {
+  add_heads("Sink share", "share of attention that goes to no key, mean over the queries",
+            m.sink_layers, m.sink_share, true, out);
+  add_heads("Attention gate", "gate of the attention output, mean over tokens and channels",
+            m.gate_layers, m.attn_gate, true, out);
+  add_depth(m, out);
+  add_heads("State of linear attention",
+            "‖S‖ of each head's state, mean over tokens; these layers have no softmax attention",
+            m.linear_layers, m.state_norm, false, out);
+  if (!m.block_layers.empty())
+    out.stream_text = fmt::format("running sum, restarts at {} blocks", m.block_layers.size());
+}
+
 // A finding reads "sentence [criterion]".
 Finding split_finding(const std::string& text) {
   const std::size_t at = text.rfind(" [");
@@ -143,6 +207,7 @@ OverviewSnapshot read_overview(const CaptureReader& reader, const OverviewReques
   take_attention(run.attention, out.facts.model.n_heads, out);
   take_residual(run.residual, out);
   take_findings(report, out);
+  take_mechanisms(run.mechanisms, out);
   return out;
 }
 

@@ -39,6 +39,20 @@ struct Finding {
   int layer = -1, head = -1, key = -1, token = -1, dim = -1;
 };
 
+// A further map, of a mechanism that the model has: heads × layers, or what a mix over depth reads
+// (the embedding first, the newest sum last) × who reads it.
+struct MechanismMap {
+  std::string name;        // "Sink share"
+  std::string convention;  // the map's title
+  std::string row_title, col_title;
+  Grid values;                          // NaN = there is none
+  std::vector<int> layers;              // [cols] block indices; −1 = in front of the final norm
+  std::vector<std::string> row_labels;  // empty = 0, 1, 2 …
+  std::vector<std::string> col_labels;  // empty = the layers
+  bool is_share = true;                 // 0 to 1
+  bool has_heads = true;                // rows are heads
+};
+
 // What a capture says at one glance.
 struct OverviewSnapshot {
   OverviewRequest request;
@@ -53,6 +67,8 @@ struct OverviewSnapshot {
   DepthLine kurtosis;               // over the block states; its flavor is in the name
   std::vector<Finding> findings;    // attention sink, massive activation, residual sink
   std::vector<SinkToken> sink_tokens;
+  std::vector<MechanismMap> mechanisms;  // those that the model has
+  std::string stream_text;               // which stream the lines are of; "" = the residual stream
 
   const Grid& score(ScoreKind kind) const;
 };

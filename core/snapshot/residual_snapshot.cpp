@@ -9,6 +9,7 @@
 #include <numeric>
 #include <utility>
 
+#include "core/capture_norms.h"
 #include "core/error.h"
 #include "core/snapshot/attention_snapshot.h"
 
@@ -193,6 +194,7 @@ ResidualSnapshot read_residual(const CaptureReader& reader, const ResidualReques
   const std::vector<int> states = shown_states(out);
   out.title =
       request.site ? *request.site : fmt::format("mean |x| over {} block states", states.size());
+  if (!norms_read_stream(reader, request.run)) out.title += " · running sum that restarts";
   take_order(reader, out);
   take_source(reader, states.size(), out);
   take_map(reader, states, out);

@@ -294,6 +294,11 @@ NormInput read_norm_input(const CaptureReader& reader, const std::string& run,
     throw Error(
         ErrorKind::not_found,
         fmt::format("{}: the residual stream is not recorded (--record stream)", reader.path()));
+  if (!norms_read_stream(reader, run))
+    unsupported(
+        fmt::format("{}: the norms of this model read mixes over depth, not the recorded "
+                    "stream",
+                    role));
   for (const NormFacts& facts : read_norms(reader, run)) {
     if (facts.role != role) continue;
     if (facts.kind != "rms")

@@ -71,6 +71,30 @@ TEST(DeltaRule, ADecayForEachChannel) {
   }
 }
 
+// The states' norms, made without the states in chunks, and from them token by token.
+TEST(DeltaRule, StateNormsEqualThoseOfTheRecurrence) {
+  const Inputs in = random_inputs(3, 70, 5, 7);
+  at::Tensor expected = at::empty({3, 70}, at::kDouble);
+  const at::Tensor k = in.k.to(at::kDouble), v = in.v.to(at::kDouble);
+  for (int h = 0; h < 3; ++h) {
+    at::Tensor S = at::zeros({5, 7}, at::kDouble);
+    for (int t = 0; t < 70; ++t) {
+      S = S * in.log_decay[h][t].to(at::kDouble).exp();
+      S = S + at::outer(k[h][t], in.beta[h][t].to(at::kDouble) * (v[h][t] - S.t().mv(k[h][t])));
+      expected[h][t] = S.norm();
+    }
+  }
+  for (const int chunk : {1, 3, 64}) {
+    at::Tensor norms;
+    delta_rule(in.q, in.k, in.v, in.log_decay, in.beta, chunk, &norms);
+    EXPECT_LT((norms - expected).abs().max().item<double>(), 1e-4) << chunk;
+  }
+  at::Tensor norms;
+  const at::Tensor same = in.log_decay.unsqueeze(-1).expand({3, 70, 5}).contiguous();
+  channel_delta_rule(in.q, in.k, in.v, same, in.beta, &norms);
+  EXPECT_LT((norms - expected).abs().max().item<double>(), 1e-5);
+}
+
 // β = 1, no decay, orthonormal keys: a query equal to a stored key recalls its value.
 TEST(DeltaRule, OrthonormalKeysRecallTheirValues) {
   const int n = 4;

@@ -85,7 +85,7 @@ CaptureRequest everything(int n_tokens) {
 }
 
 TEST(Resume, AfterEveryLayerGivesTheSameFile) {
-  for (const char* oracle : {"oracles/llama", "oracles/qwen3"}) {
+  for (const char* oracle : {"oracles/llama", "oracles/qwen3", "oracles/inkling2"}) {
     SINKSCOPE_REQUIRE_SHARED(folder, oracle);
     const auto model = open_model(folder);
     const CaptureRequest request = everything(41);

@@ -226,7 +226,7 @@ TEST(Evaluate, VariantsInBatchesAreTheSameToTheBit) {
   Progress progress;
   const auto whole = engine().evaluate(*model, request, {std::stop_token(), progress});
   const std::int64_t one =
-      state_bytes(static_cast<int>(kEditedIds.size() + kOther.size()), model->spec().d_model);
+      state_bytes(static_cast<int>(kEditedIds.size() + kOther.size()), model->spec());
   ASSERT_TRUE(whole);
   for (std::int64_t sets : {2, 3}) {
     request.activation_budget = one * sets;

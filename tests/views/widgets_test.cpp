@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <QAbstractItemModelTester>
+#include <QComboBox>
 #include <QSignalSpy>
 #include <QTest>
 #include <cmath>
@@ -140,6 +141,49 @@ TEST(OverviewPanel, DrawsEachHeadInTheColorOfItsScore) {
   EXPECT_EQ(layers, (std::vector<std::string>{"0", "2", "5"})) << "block indices, not places";
   EXPECT_EQ(panel.valuesAsText(),
             QStringLiteral("head\tL0\tL2\tL5\n0\t0\t0.5\t1\n1\t0.25\t0.75\t0\n"));
+}
+
+// Mechanisms stand behind the scores in the choice of maps; a capture without them takes them back.
+TEST(OverviewPanel, ShowsWhatAModelHasBeyondScores) {
+  test_application();
+  auto snapshot = std::make_shared<OverviewSnapshot>();
+  snapshot->layers = {0, 1, 2};
+  snapshot->n_heads = 2;
+  snapshot->gu = snapshot->with_row0 = snapshot->without_row0 =
+      Grid(2, 3, std::vector<double>{0, 0.5, 1, 0.25, 0.75, 0});
+  MechanismMap depth{"Depth weights", "mean weight of each sum", "sum", "read by", {}, {}, {}, {}};
+  depth.values = Grid(3, 2, std::vector<double>{0.25, 0.5, std::nan(""), 0.125, 0.75, 0.375});
+  depth.layers = {1, -1};
+  depth.row_labels = {"embedding", "sum 1", "newest sum"};
+  depth.col_labels = {"L1 attn", "final"};
+  depth.has_heads = false;
+  MechanismMap states{"State of linear attention", "norm", "head", "layer", {}, {2}, {}, {}};
+  states.values = Grid(2, 1, std::vector<double>{3, 12});
+  states.is_share = false;
+  snapshot->mechanisms = {depth, states};
+  OverviewPanel panel;
+  panel.resize(700, 560);
+  panel.show();
+  panel.setSnapshot(snapshot);
+  ASSERT_EQ(panel.mapChoice().count(), 5);
+  panel.mapChoice().setCurrentIndex(3);
+  settle();
+  const QImage picture = picture_of(panel.heatmap());
+  const Colormap colors = colormap("viridis");
+  EXPECT_EQ(color_at(picture, panel.heatmap().cellRect(2, 0).center()), color_at(0.75, colors));
+  EXPECT_EQ(color_at(picture, panel.heatmap().cellRect(0, 1).center()), color_at(0.5, colors));
+  EXPECT_EQ(panel.valuesAsText(),
+            QStringLiteral("sum\tL1 attn\tfinal\nembedding\t0.25\t0.5\nsum 1\t\t0.125\n"
+                           "newest sum\t0.75\t0.375\n"));
+  keep_picture(picture_of(panel), "overview_depth");
+  panel.mapChoice().setCurrentIndex(4);
+  EXPECT_EQ(panel.colorScale().range.hi, 12) << "no share: its own range";
+  panel.setSelection({.layer = 2, .head = 1});
+  auto plain = std::make_shared<OverviewSnapshot>(*snapshot);
+  plain->mechanisms.clear();
+  panel.setSnapshot(plain);
+  EXPECT_EQ(panel.mapChoice().count(), 3);
+  EXPECT_EQ(panel.mapChoice().currentIndex(), 0);
 }
 
 }  // namespace

@@ -229,7 +229,9 @@ ReadOut NormsPanel::readOut(std::size_t i, int row, int col) const {
       QStringLiteral("|%1| = %2")
           .arg(snapshot_->request.view == GainView::gain ? tr("gain") : tr("gain / median"))
           .arg(out.value)};
-  if (snapshot_->request.view == GainView::gain)
+  const bool is_gate = is_gate_role(strip.role);
+  if (is_gate) out.lines.back() = tr("mean gate = %1").arg(out.value);
+  if (snapshot_->request.view == GainView::gain && !is_gate)
     out.pin = {PinnedCell::Quantity::gain, out.cell, strip.role};
   out.place =
       tr("%1 · L%2 d%3").arg(QString::fromStdString(strip.role)).arg(out.cell.layer).arg(col);

@@ -19,6 +19,8 @@
 namespace sinkscope {
 namespace {
 
+constexpr int kScores = 3;  // items of the choice that are scores; mechanisms follow
+
 PlotLine curve(const QString& name, const DepthLine& line) {
   return {name, {line.positions.begin(), line.positions.end()}, line.values};
 }
@@ -59,7 +61,7 @@ OverviewPanel::OverviewPanel(QWidget* parent)
 
   connect(kind_, &QComboBox::currentIndexChanged, this, [this] {
     showMap();
-    emit scoreKindChanged(scoreKind());
+    if (mechanism() == nullptr) emit scoreKindChanged(scoreKind());
   });
   connect(heatmap_, &Heatmap::cellHovered, this,
           [this](int row, int col) { emit hovered(readOut(row, col)); });
@@ -80,7 +82,50 @@ OverviewPanel::OverviewPanel(QWidget* parent)
 }
 
 ScoreKind OverviewPanel::scoreKind() const {
-  return static_cast<ScoreKind>(kind_->currentData().toInt());
+  return kind_->currentIndex() < kScores ? static_cast<ScoreKind>(kind_->currentData().toInt())
+                                         : ScoreKind::gu;
+}
+
+const MechanismMap* OverviewPanel::mechanism() const {
+  const int index = kind_->currentIndex() - kScores;
+  const bool is_one =
+      snapshot_ != nullptr && index >= 0 && index < static_cast<int>(snapshot_->mechanisms.size());
+  return is_one ? &snapshot_->mechanisms[static_cast<std::size_t>(index)] : nullptr;
+}
+
+const Grid& OverviewPanel::grid() const {
+  const MechanismMap* map = mechanism();
+  return map != nullptr ? map->values : snapshot_->score(scoreKind());
+}
+
+const std::vector<int>& OverviewPanel::layers() const {
+  const MechanismMap* map = mechanism();
+  return map != nullptr ? map->layers : snapshot_->layers;
+}
+
+// Norms of states are no shares: their own range, whatever shares are shown in.
+RangeRequest OverviewPanel::rangeRequest() const {
+  const MechanismMap* map = mechanism();
+  return map == nullptr || map->is_share || request_.mode != RangeMode::fixed
+             ? request_
+             : RangeRequest{.mode = RangeMode::min_max};
+}
+
+QString OverviewPanel::mapTitle() const {
+  const MechanismMap* map = mechanism();
+  return QString::fromStdString(
+      map != nullptr ? map->convention : describe(scoreKind(), snapshot_->request.options.gu_key));
+}
+
+// What this capture has beyond scores; a choice that it has too stays.
+void OverviewPanel::offerMechanisms() {
+  const QSignalBlocker blocker(kind_);
+  const QString chosen = kind_->currentText();
+  while (kind_->count() > kScores) kind_->removeItem(kScores);
+  if (snapshot_ != nullptr)
+    for (const MechanismMap& map : snapshot_->mechanisms)
+      kind_->addItem(QString::fromStdString(map.name));
+  kind_->setCurrentIndex(std::max(0, kind_->findText(chosen)));
 }
 
 void OverviewPanel::setScoreKind(ScoreKind kind) {
@@ -91,6 +136,7 @@ void OverviewPanel::setScoreKind(ScoreKind kind) {
 
 void OverviewPanel::setSnapshot(std::shared_ptr<const OverviewSnapshot> snapshot) {
   snapshot_ = std::move(snapshot);
+  offerMechanisms();
   showMap();
   showLines();
 }
@@ -103,11 +149,17 @@ void OverviewPanel::showMap() {
   }
   auto scene = std::make_shared<HeatmapScene>();
   scene->pyramid = Pyramid(grid());
-  scene->range = find_range(grid(), request_);
-  scene->title = describe(scoreKind(), snapshot_->request.options.gu_key);
+  scene->range = find_range(grid(), rangeRequest());
+  scene->title = mapTitle().toStdString();
   scene->rows.title = "head";
   scene->cols.title = "layer";
-  scene->cols.indices = snapshot_->layers;
+  scene->cols.indices = layers();
+  if (const MechanismMap* map = mechanism()) {
+    scene->rows.title = map->row_title;
+    scene->rows.labels = map->row_labels;
+    scene->cols.title = map->col_title;
+    scene->cols.labels = map->col_labels;
+  }
   heatmap_->setScene(std::move(scene));
   setSelection(selection_);
   setPins(pins_);
@@ -120,8 +172,10 @@ void OverviewPanel::showLines() {
     return;
   }
   const QString state = tr("block state");
+  const QString which = QString::fromStdString(snapshot_->stream_text);
   stream_->setLines(
-      tr("Residual stream over depth"), state,
+      which.isEmpty() ? tr("Residual stream over depth") : tr("Stream over depth: %1").arg(which),
+      state,
       {curve(tr("max |x|"), snapshot_->max_abs), curve(tr("median |x|"), snapshot_->median_abs)});
   score_->setLines(tr("Sink score over depth"), tr("layer"),
                    {curve(tr("mean head"), snapshot_->mean_score),
@@ -134,10 +188,10 @@ void OverviewPanel::showLines() {
 ColorScale OverviewPanel::colorScale() const {
   if (snapshot_ == nullptr || grid().empty()) return {};
   return {{grid()},
-          request_,
-          find_range(grid(), request_),
+          rangeRequest(),
+          find_range(grid(), rangeRequest()),
           QStringLiteral("viridis"),
-          tr("sink score")};
+          mechanism() != nullptr ? QString::fromStdString(mechanism()->name) : tr("sink score")};
 }
 
 void OverviewPanel::setRangeRequest(const RangeRequest& request) {
@@ -148,9 +202,10 @@ void OverviewPanel::setRangeRequest(const RangeRequest& request) {
 void OverviewPanel::setSelection(const CellRef& selection) {
   selection_ = selection;
   if (snapshot_ == nullptr) return;
-  const auto& layers = snapshot_->layers;
+  const auto& layers = this->layers();
   const auto at = std::find(layers.begin(), layers.end(), selection.layer);
-  const bool is_there = at != layers.end() && selection.head >= 0;
+  const bool is_there =
+      has_heads() && at != layers.end() && selection.head >= 0 && selection.head < grid().rows();
   heatmap_->setSelectedCell(
       is_there ? std::optional(CellAt{selection.head, static_cast<int>(at - layers.begin())})
                : std::nullopt);
@@ -164,9 +219,9 @@ void OverviewPanel::setPins(const std::vector<CellRef>& pins) {
   std::vector<CellAt> cells;
   if (snapshot_ != nullptr)
     for (const CellRef& pin : pins_) {
-      const auto& layers = snapshot_->layers;
+      const auto& layers = this->layers();
       const auto at = std::find(layers.begin(), layers.end(), pin.layer);
-      if (at != layers.end() && pin.head >= 0)
+      if (has_heads() && at != layers.end() && pin.head >= 0 && pin.head < grid().rows())
         cells.push_back({pin.head, static_cast<int>(at - layers.begin())});
     }
   heatmap_->setPinnedCells(std::move(cells));
@@ -175,14 +230,21 @@ void OverviewPanel::setPins(const std::vector<CellRef>& pins) {
 ReadOut OverviewPanel::readOut(int row, int col) const {
   ReadOut out;
   if (snapshot_ == nullptr || row < 0 || col < 0) return out;
-  out.cell.layer = snapshot_->layers[static_cast<std::size_t>(col)];
-  out.cell.head = row;
-  const QString layer =
+  const MechanismMap* map = mechanism();
+  out.cell.layer = layers()[static_cast<std::size_t>(col)];
+  if (has_heads()) out.cell.head = row;
+  QString layer =
       QString::fromStdString(layer_label(out.cell.layer, snapshot_->facts.model.n_layers));
+  if (map != nullptr && !map->col_labels.empty())
+    layer = QString::fromStdString(map->col_labels[static_cast<std::size_t>(col)]);
+  const QString line = has_heads()
+                           ? tr("head %1").arg(row)
+                           : QString::fromStdString(map->row_labels[static_cast<std::size_t>(row)]);
   out.value = QString::fromStdString(readable(grid().at(row, col)));
-  out.place = tr("L%1H%2 · %3").arg(out.cell.layer).arg(row).arg(kind_->currentText());
-  out.pin = {PinnedCell::Quantity::score, out.cell, {}, scoreKind()};
-  out.lines = {layer, tr("head %1").arg(row), out.value};
+  out.place = has_heads() ? tr("L%1H%2 · %3").arg(out.cell.layer).arg(row).arg(kind_->currentText())
+                          : layer + QStringLiteral(" · ") + line;
+  if (map == nullptr) out.pin = {PinnedCell::Quantity::score, out.cell, {}, scoreKind()};
+  out.lines = {layer, line, out.value};
   return out;
 }
 
@@ -190,11 +252,17 @@ std::optional<CellRect> OverviewPanel::zoomedTo() const { return heatmap_->zoome
 
 QString OverviewPanel::valuesAsText() const {
   if (snapshot_ == nullptr) return {};
-  QString text = QStringLiteral("head");
-  for (const int layer : snapshot_->layers) text += QStringLiteral("\tL%1").arg(layer);
+  const MechanismMap* map = mechanism();
+  QString text = map != nullptr ? QString::fromStdString(map->row_title) : QStringLiteral("head");
+  for (std::size_t col = 0; col < layers().size(); ++col)
+    text += map != nullptr && !map->col_labels.empty()
+                ? QLatin1Char('\t') + QString::fromStdString(map->col_labels[col])
+                : QStringLiteral("\tL%1").arg(layers()[col]);
   text += QLatin1Char('\n');
   for (int row = 0; row < grid().rows(); ++row) {
-    text += QString::number(row);
+    text += map != nullptr && !map->row_labels.empty()
+                ? QString::fromStdString(map->row_labels[static_cast<std::size_t>(row)])
+                : QString::number(row);
     for (int col = 0; col < grid().cols(); ++col)
       text += QLatin1Char('\t') + QString::fromStdString(csv_number(grid().at(row, col)));
     text += QLatin1Char('\n');

@@ -31,13 +31,21 @@ class OverviewPanel : public Panel {
 
   ScoreKind scoreKind() const;
   void setScoreKind(ScoreKind kind);  // emits nothing
+  QComboBox& mapChoice() { return *kind_; }
   Heatmap& heatmap() { return *heatmap_; }
 
  signals:
   void scoreKindChanged(sinkscope::ScoreKind kind);
 
  private:
-  const Grid& grid() const { return snapshot_->score(scoreKind()); }
+  // The mechanism's map that is chosen; null = a score.
+  const MechanismMap* mechanism() const;
+  const Grid& grid() const;
+  const std::vector<int>& layers() const;
+  bool has_heads() const { return mechanism() == nullptr || mechanism()->has_heads; }
+  RangeRequest rangeRequest() const;
+  QString mapTitle() const;
+  void offerMechanisms();
   ReadOut readOut(int row, int col) const;
   void showMap();
   void showLines();

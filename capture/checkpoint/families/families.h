@@ -20,5 +20,6 @@ std::span<const Family> deepseek_families();
 std::span<const Family> qwen_next_families();
 std::span<const Family> sink_families();
 std::span<const Family> bert_families();
+std::span<const Family> inkling_families();
 
 }  // namespace sinkscope

@@ -31,6 +31,7 @@ struct Family {
   bool has_rope = true;
   bool has_delta = false;                    // layer type "linear_attention"
   const char* full_type = "full_attention";  // another word for it
+  bool has_own_types = false;                // what layer_types say is read by `read`
   const char* activation = "silu";
   std::span<const TensorName> names = {};  // what differs from the Llama family
   const char* prefix = "model.";           // optional in the files

@@ -95,9 +95,19 @@ void WhatIfParts::check(std::size_t i) {
         using E = std::decay_t<decltype(e)>;
         layers_of(e.layers);
         if constexpr (requires { e.heads; }) heads_of(e.heads);
-        if constexpr (requires { e.dims; }) dims_of(e.dims);
+        if constexpr (std::is_same_v<E, ResidualSet>)
+          e.dims.within(spec.state_width(), fmt::format("{}: dims", name));
+        else if constexpr (requires { e.dims; })
+          dims_of(e.dims);
         if constexpr (requires { e.sites; }) check_sites(name, e.sites, spec);
         if constexpr (requires { e.norms; }) check_norms(name, e.norms, spec);
+        if constexpr (requires { e.norms; }) {
+          if (spec.has_streams() && !spec.has_ln1 && !spec.has_ln2 && !spec.has_final_norm)
+            throw Error(ErrorKind::unsupported,
+                        fmt::format("{}: this model's norms are part of the mixes of its {} "
+                                    "residual streams and cannot be edited",
+                                    name, spec.streams.n));
+        }
         if (!takes_effect(e))
           refuse(fmt::format("{}: its names and layers have no place in common{}", name,
                              spec.mixers.empty() ? "" : " with what this model has there"));

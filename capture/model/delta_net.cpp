@@ -12,18 +12,6 @@ namespace {
 
 constexpr int kChunk = 64;
 
-// silu of a causal convolution of each channel by itself; u [1, T, C], w [C, taps], the last tap is
-// the current token.
-at::Tensor short_convolution(const at::Tensor& u, const at::Tensor& w) {
-  const std::int64_t taps = w.size(1), T = u.size(1);
-  const at::Tensor before = at::zeros({1, taps - 1, u.size(2)}, u.options());
-  const at::Tensor padded = at::cat({before, u}, 1);
-  at::Tensor sum = padded.narrow(1, 0, T) * w.select(1, 0);
-  for (std::int64_t tap = 1; tap < taps; ++tap)
-    sum.addcmul_(padded.narrow(1, tap, T), w.select(1, tap));
-  return at::silu(sum);
-}
-
 at::Tensor unit_length(const at::Tensor& x) {
   return x * (x.square().sum(-1, /*keepdim=*/true) + 1e-6).rsqrt();
 }
@@ -34,6 +22,16 @@ at::Tensor head_rows(const at::Tensor& x, std::int64_t heads, std::int64_t d, st
 }
 
 }  // namespace
+
+at::Tensor short_convolution(const at::Tensor& u, const at::Tensor& w, std::int64_t step) {
+  const std::int64_t taps = w.size(1), T = u.size(1);
+  const at::Tensor before = at::zeros({1, (taps - 1) * step, u.size(2)}, u.options());
+  const at::Tensor padded = at::cat({before, u}, 1);
+  at::Tensor sum = padded.narrow(1, 0, T) * w.select(1, 0);
+  for (std::int64_t tap = 1; tap < taps; ++tap)
+    sum.addcmul_(padded.narrow(1, tap * step, T), w.select(1, tap));
+  return at::silu(sum);
+}
 
 at::Tensor delta_rule(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                       const at::Tensor& log_decay, const at::Tensor& beta, int chunk) {
@@ -117,7 +115,8 @@ at::Tensor delta_net(const BlockPass& pass, const at::Tensor& n1) {
                       rate.view({-1, 1, 1}) * step.unflatten(-1, {Nk, dk}).transpose(0, 1), beta)
                 : delta_rule(query, k, v, rate.unsqueeze(-1) * step.t(), beta, kChunk);
   const at::Tensor rows = o.transpose(0, 1).unsqueeze(0);  // [1, T, Nv, dv]
-  const at::Tensor y = apply_norm(w.delta_norm, rows).y * (is_narrow ? z.sigmoid() : at::silu(z));
+  const at::Tensor y = apply_norm(w.delta_norm, rows).y *
+                       (is_narrow || spec.delta_sigmoid ? z.sigmoid() : at::silu(z));
   listener.on_tap(Site::linear_norm, layer, y);
   return linear_layer(y.flatten(2).to(n1.scalar_type()), w.o, {});
 }

@@ -34,7 +34,8 @@ at::Tensor normed(const BlockPass& pass, Role role, const Norm& norm, const at::
   if (!norm.exists()) return x;
   const bool is_first = role == Role::ln1;
   const at::Tensor seen = norm_input(x, pre_gain);
-  if (pre_gain.defined()) pass.listener.on_norm_input(role, pass.layer, seen);
+  if (pre_gain.defined() || pass.spec.has_streams())
+    pass.listener.on_norm_input(role, pass.layer, seen);
   const NormOutput out = pass.edits.on_norm(role, pass.layer, seen, norm);
   if (out.gate.defined())
     pass.listener.on_tap(is_first ? Site::ln1_gate : Site::ln2_gate, pass.layer, out.gate);
@@ -42,10 +43,19 @@ at::Tensor normed(const BlockPass& pass, Role role, const Norm& norm, const at::
   return out.y;
 }
 
+// What a half reads: the residual state, or a mix of several streams.
+StreamRead half_input(const BlockPass& pass, Role half, const at::Tensor& x) {
+  const bool is_first = half == Role::ln1;
+  StreamRead read = read_streams(pass.spec, is_first ? pass.w.mix1 : pass.w.mix2, x);
+  tap_streams(pass.listener, is_first ? Site::hyper_attn_norm : Site::hyper_mlp_norm, pass.layer,
+              read);
+  return read;
+}
+
 // The stream with what a half adds to it: normed and scaled where the model
 // does so.
-at::Tensor added(const BlockPass& pass, Role half, const at::Tensor& stream,
-                 const at::Tensor& out) {
+at::Tensor added(const BlockPass& pass, Role half, const at::Tensor& stream, const at::Tensor& out,
+                 const StreamRead& read) {
   const auto& [spec, w, layer, rotary, listener, edits, state] = pass;
   const bool is_first = half == Role::ln1;
   const Norm& norm = is_first ? w.ln1_post : w.ln2_post;
@@ -58,6 +68,7 @@ at::Tensor added(const BlockPass& pass, Role half, const at::Tensor& stream,
   }
   if (spec.residual_scale != 1) sum = sum * spec.residual_scale;
   listener.on_tap(site, layer, sum);
+  if (read.take.defined()) return write_streams(read, stream, sum);
   sum = stream + sum;
   if (!spec.post_norm) return sum;
   listener.on_tap(is_first ? Site::resid_mid_sum : Site::resid_post_sum, layer, sum);
@@ -122,14 +133,31 @@ at::Tensor residual_state(const BlockPass& pass, Site site, const at::Tensor& x)
   return state;
 }
 
-namespace {}  // namespace
+void tap_streams(TapListener& listener, Site norm, int layer, const StreamRead& read) {
+  if (!read.gate.defined() && !read.pre.defined()) return;
+  const auto tap = [&](int place, const at::Tensor& value) {
+    if (value.defined())
+      listener.on_tap(static_cast<Site>(static_cast<int>(norm) + place), layer, value);
+  };
+  tap(0, read.normed);
+  tap(1, read.gate);
+  tap(2, read.pre);
+  tap(3, read.mixed);
+  tap(read.gate.defined() ? 4 : 5, read.take);
+  tap(6, read.comb);
+}
 
 at::Tensor heads_of(const at::Tensor& x, std::int64_t first, std::int64_t heads, std::int64_t d) {
   return x.narrow(-1, first, heads * d).unflatten(-1, {heads, d});
 }
 
+at::Tensor unit_rms(const at::Tensor& x, double eps) {
+  const at::Tensor h = x.to(at::kFloat);
+  return (h * (h.square().mean(-1, /*keepdim=*/true) + eps).rsqrt()).to(x.scalar_type());
+}
+
 at::Tensor attend(const BlockPass& pass, const at::Tensor& n1, at::Tensor rot_q,
-                  const at::Tensor& rot_k, const at::Tensor& v, const at::Tensor& selected) {
+                  const at::Tensor& rot_k, const at::Tensor& v, const AttentionExtras& extras) {
   const auto& [spec, w, layer, rotary, listener, edits, state] = pass;
   if (spec.query_growth != 0) {
     const at::Tensor t = at::arange(rot_q.size(1), rot_q.options().dtype(at::kFloat));
@@ -148,9 +176,11 @@ at::Tensor attend(const BlockPass& pass, const at::Tensor& n1, at::Tensor rot_q,
       edits.on_attention(layer),
       spec.score_cap,
       w.sink.defined() ? w.sink.unsqueeze(1).expand({-1, rot_q.size(1)}) : at::Tensor(),
-      selected};
-  const at::Tensor z = listener.on_attention(layer, call);
+      extras.selected,
+      extras.entries};
+  at::Tensor z = listener.on_attention(layer, call);
   if (!z.defined()) return {};
+  if (extras.behind) z = extras.behind(z.unsqueeze(0))[0];
   return edits.on_z(layer, z.to(n1.scalar_type()).unsqueeze(0), n1);
 }
 
@@ -163,7 +193,12 @@ at::Tensor attention_output(const BlockPass& pass, const at::Tensor& given,
     z = (z * share).to(z.scalar_type());
   }
   pass.listener.on_tap(Site::z, pass.layer, z);
-  return linear_layer(z.flatten(2), pass.w.o, pass.w.o_bias);
+  at::Tensor flat = z.flatten(2);
+  if (pass.w.o_down.defined()) {  // [g, r, H·d_v / g], a product a group
+    const at::Tensor groups = flat[0].unflatten(-1, {pass.w.o_down.size(0), -1}).transpose(0, 1);
+    flat = groups.bmm(pass.w.o_down.transpose(1, 2)).transpose(0, 1).flatten(1).unsqueeze(0);
+  }
+  return linear_layer(flat, pass.w.o, pass.w.o_bias);
 }
 
 namespace {
@@ -182,12 +217,6 @@ at::Tensor dense_mlp(const BlockPass& pass, const at::Tensor& n2) {
   const at::Tensor hidden = edits.on_gate(layer, gate, up, spec.activation);
   listener.on_tap(Site::mlp_post, layer, hidden);
   return linear_layer(hidden, w.down, w.down_bias);
-}
-
-// x / rms(x) over the last dimension.
-at::Tensor unit_rms(const at::Tensor& x, double eps) {
-  const at::Tensor h = x.to(at::kFloat);
-  return (h * (h.square().mean(-1, /*keepdim=*/true) + eps).rsqrt()).to(x.scalar_type());
 }
 
 bool serves_later_layers(const ArchSpec& spec, int layer) {
@@ -240,7 +269,9 @@ at::Tensor softmax_attention(const BlockPass& pass, const at::Tensor& n1) {
   const auto [rot_k, values] =
       own_keys ? own_keys_values(pass, k, v) : state.keys_values.at(spec.source_of(layer));
   listener.on_tap(Site::v, layer, values);
-  const at::Tensor z = attend(pass, n1, rotate(q, rotary), rot_k, values);
+  AttentionExtras extras;
+  if (spec.has_index(layer)) extras.selected = indexed_blocks(pass, n1);
+  const at::Tensor z = attend(pass, n1, rotate(q, rotary), rot_k, values, extras);
   if (!z.defined()) return {};
   const at::Tensor gate =
       spec.attn_gate ? qkv.narrow(-1, (H + G) * d + G * d_v, H * d_v) : at::Tensor();
@@ -253,6 +284,8 @@ at::Tensor mix_tokens(const BlockPass& pass, const at::Tensor& n1) {
       return latent_attention(pass, n1);
     case Mixer::delta:
       return delta_net(pass, n1);
+    case Mixer::shared:
+      return shared_attention(pass, n1);
     case Mixer::attention:
       break;
   }
@@ -261,11 +294,13 @@ at::Tensor mix_tokens(const BlockPass& pass, const at::Tensor& n1) {
 
 }  // namespace
 
-at::Tensor attention_half(const BlockPass& pass, const at::Tensor& x) {
-  const at::Tensor n1 = normed(pass, Role::ln1, pass.w.ln1, pass.w.ln1_pre, x);
+at::Tensor attention_half(const BlockPass& pass, const at::Tensor& before) {
+  const at::Tensor x = pass.w.ngrams ? with_ngrams(pass, before) : before;
+  const StreamRead read = half_input(pass, Role::ln1, x);
+  const at::Tensor n1 = normed(pass, Role::ln1, pass.w.ln1, pass.w.ln1_pre, read.mixed);
   const at::Tensor out = mix_tokens(pass, n1);
   if (!out.defined()) return {};
-  return added(pass, Role::ln1, x, out);
+  return added(pass, Role::ln1, x, out, read);
 }
 
 namespace {
@@ -290,8 +325,9 @@ at::Tensor feed_forward(const BlockPass& pass, const at::Tensor& n2, const at::T
 }  // namespace
 
 at::Tensor mlp_half(const BlockPass& pass, const at::Tensor& mid, const at::Tensor& seen) {
-  const at::Tensor n2 = normed(pass, Role::ln2, pass.w.ln2, pass.w.ln2_pre, seen);
-  at::Tensor x = added(pass, Role::ln2, mid, feed_forward(pass, n2, seen));
+  const StreamRead read = half_input(pass, Role::ln2, seen);
+  const at::Tensor n2 = normed(pass, Role::ln2, pass.w.ln2, pass.w.ln2_pre, read.mixed);
+  at::Tensor x = added(pass, Role::ln2, mid, feed_forward(pass, n2, seen), read);
   x = with_layer_input(pass, x);
   return pass.w.layer_scale.defined() ? (x * pass.w.layer_scale).to(x.scalar_type()) : x;
 }

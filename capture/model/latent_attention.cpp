@@ -46,7 +46,7 @@ at::Tensor latent_attention(const BlockPass& pass, const at::Tensor& n1) {
   const at::Tensor rot_q =
       at::cat({q.narrow(-1, 0, plain), rotated(q.narrow(-1, plain, turned))}, -1);
   const at::Tensor rot_k = at::cat({k_plain, spread(rotated(k_turned))}, -1);
-  const at::Tensor z = attend(pass, n1, rot_q, rot_k, v, indexed_keys(pass, n1, normed));
+  const at::Tensor z = attend(pass, n1, rot_q, rot_k, v, {indexed_keys(pass, n1, normed)});
   if (!z.defined()) return {};
   const at::Tensor gate =
       spec.attn_gate ? query.narrow(-1, H * (plain + turned), H * d_v) : at::Tensor();

@@ -69,6 +69,8 @@ constexpr Site kRecordAll[] = {Site::ln1_out,
                                Site::linear_norm,
                                Site::v_norm,
                                Site::per_layer_add,
+                               Site::ngram_add,
+                               Site::compressed_kv,
                                Site::mlp_router,
                                Site::mlp_router_logits,
                                Site::mlp_shared_gate};
@@ -90,6 +92,12 @@ std::vector<TapRecord> recorded_taps(const ArchSpec& spec, const RecordRequest& 
   if (record.all)
     for (Site site : kRecordAll)
       if (has_site(spec, site)) sites.push_back(site);
+  for (Site site : kAllSites)
+    if (record.all && is_stream_site(site) && has_site(spec, site)) sites.push_back(site);
+  // With one stream they are differences of its states.
+  if (record.all && spec.has_streams()) sites.insert(sites.end(), {Site::attn_out, Site::mlp_out});
+  if (record.maps && has_site(spec, Site::pattern_compressed))
+    sites.push_back(Site::pattern_compressed);
   for (const std::string& hook : record.sites) {
     if (hook.starts_with("blocks."))
       throw Error(ErrorKind::invalid_argument,
@@ -113,9 +121,8 @@ std::vector<TapRecord> recorded_taps(const ArchSpec& spec, const RecordRequest& 
   for (Site site : sites) {
     const bool is_named =
         std::find(record.sites.begin(), record.sites.end(), hook_name(site)) != record.sites.end();
-    const std::vector<int> layers = site == Site::ln_final_out
-                                        ? site_layers(spec, site)
-                                        : blocks_with(spec, site, blocks, is_named);
+    const std::vector<int> layers =
+        is_final_site(site) ? site_layers(spec, site) : blocks_with(spec, site, blocks, is_named);
     if (!layers.empty()) taps.push_back({hook_name(site), layers, site_dims(spec, site)});
   }
   return taps;
@@ -173,9 +180,10 @@ CaptureLayout plan_capture(const ModelFiles& model, const CaptureRequest& reques
   layout.model = {spec.name,         model.path(),        fingerprint(model.checkpoint()),
                   spec.architecture, model.config_text(), spec.n_layers,
                   spec.n_heads,      value_heads(spec),   spec.head_dim,
-                  spec.d_model,      spec.vocab_size};
+                  spec.d_model,      spec.vocab_size,     spec.streams.n};
   layout.runs = request.runs;
   layout.attention_layers = spec.attention_layers();
+  layout.has_compressed_keys = has_site(spec, Site::pattern_compressed);
   layout.parallel_blocks = spec.parallel;
   for (NamedNorms& norms : read_norms(model).roles) layout.norms.push_back(std::move(norms.facts));
   layout.sites = statistics_sites(spec);

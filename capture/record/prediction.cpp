@@ -77,7 +77,8 @@ std::int64_t block_bytes(const ArchSpec& spec, std::int64_t longest) {
   if (spec.delta.n_value_heads > 0)
     mixer = std::max<std::int64_t>(mixer, std::int64_t{4} * spec.delta.n_channels());
   const std::int64_t mlp = std::max<std::int64_t>(spec.widest_mlp(), spec.moe.d_shared);
-  return 4 * longest * (mixer + 3 * mlp + 8 * spec.d_model);
+  const std::int64_t mixing = spec.has_streams() ? std::int64_t{6} * spec.state_width() : 0;
+  return 4 * longest * (mixer + 3 * mlp + 8 * spec.d_model + mixing);
 }
 
 // Scores of a tile of attention; where maps are recorded there are two of them: one is filled while
@@ -147,8 +148,8 @@ std::int64_t reduced_map_bytes(const CaptureRequest& request, int n_heads) {
 
 std::int64_t predicted_memory(const ModelFiles& model, const CaptureRequest& request) {
   const ArchSpec& spec = model.spec();
-  const Tokens tokens = tokens_of(request, spec.d_model);
-  const std::int64_t states = 2 * item_bytes(request) * tokens.group * spec.d_model;
+  const Tokens tokens = tokens_of(request, spec.state_width());
+  const std::int64_t states = 2 * item_bytes(request) * tokens.group * spec.state_width();
   return start_bytes(spec, request) + weight_bytes(model, request, tokens) + states +
          block_bytes(spec, tokens.longest) + attention_bytes(spec, request, tokens.longest);
 }

@@ -52,8 +52,7 @@ double bytes_read_a_second(const ModelFiles& model) {
   // From the middle: the beginning may lie in memory from looking at the file.
   const std::int64_t first = (tensor.n_rows() - rows) / 2;
   checkpoint.read_rows(index, first, first + rows, values.data());
-  return static_cast<double>(model.bytes_read() - before) /
-         std::max(seconds_since(begin), 1e-6);
+  return static_cast<double>(model.bytes_read() - before) / std::max(seconds_since(begin), 1e-6);
 }
 
 // Of one thread: products of 64 queries with 1,024 keys.
@@ -93,10 +92,10 @@ PredictedWork predicted_work(const ModelFiles& model, const CaptureRequest& requ
       work.operations += 2 * T * spec.d_model * static_cast<double>(spec.vocab_size);
   }
   std::int64_t kept = 0;  // bytes in memory that later groups find there
-  const auto groups = prompt_groups(request, spec.d_model);
+  const auto groups = prompt_groups(request, spec.state_width());
   const std::int64_t item = request.dtype == RunDtype::float32 ? 4 : 2;
   for (const BlockSize& block : blocks) {
-    const double reached = reached_experts(spec.moe, largest_group(request, spec.d_model));
+    const double reached = reached_experts(spec.moe, largest_group(request, spec.state_width()));
     const auto stored = block.stored + static_cast<std::int64_t>(
                                            reached * static_cast<double>(block.expert_stored));
     const auto bytes =

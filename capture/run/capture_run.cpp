@@ -40,13 +40,13 @@ class Run {
         job_(job),
         device_(resolve_device(request.device)),
         resume_(writer.resume_point()),
-        groups_(resume_ != nullptr ? resumed_groups(request, model.spec().d_model, *resume_)
-                                   : prompt_groups(request, model.spec().d_model)),
+        groups_(resume_ != nullptr ? resumed_groups(request, model.spec().state_width(), *resume_)
+                                   : prompt_groups(request, model.spec().state_width())),
         pass_(model, device_, scalar_type(request.dtype),
               groups_.size() > 1 ? request.weight_budget : 0),
         what_ifs_(what_ifs_of(request, model, device_)),
         queue_(writer, kQueueBytes) {
-    if (!what_ifs_.empty()) require_one_group(request, model.spec().d_model);
+    if (!what_ifs_.empty()) require_one_group(request, model.spec().state_width());
   }
 
   std::optional<CaptureSummary> run() {

@@ -61,7 +61,7 @@ class TorchEngine : public Engine {
     const c10::InferenceMode inference;
     translated([&] {
       WhatIfs what_ifs = what_ifs_of(request, model, sinkscope::resolve_device(request.device));
-      require_one_group(request, model.spec().d_model);
+      require_one_group(request, model.spec().state_width());
       for (const RunInput& run : request.runs)
         if (run.edit_of >= 0) what_ifs.at(run.what_if)->lane(run.token_ids);
       for (const auto& [text, what_if] : what_ifs) what_if->check_tokens();

@@ -43,7 +43,7 @@ class Evaluator {
   std::size_t batch_size() const {
     std::int64_t bytes = 0;
     for (const RunInput& run : request_.runs)
-      bytes += state_bytes(run.seq_len(), model_.spec().d_model);
+      bytes += state_bytes(run.seq_len(), model_.spec().state_width());
     const std::int64_t sets = request_.activation_budget / std::max<std::int64_t>(1, bytes);
     if (sets < (request_.variants.empty() ? 1 : 2)) refuse_groups(request_.activation_budget);
     return static_cast<std::size_t>(std::max<std::int64_t>(1, sets - 1));

@@ -28,6 +28,7 @@ ModelPass::ModelPass(const ModelFiles& model, at::Device device, at::ScalarType 
       layer_work_(std::int64_t{2} * spec_.q_width() + 2 * spec_.kv_width() +
                   3 * std::max(spec_.widest_mlp(), spec_.moe.n_used * spec_.moe.d_expert)) {
   if (spec_.has_head) head_rows_.emplace(model, device, dtype);
+  final_mixer_ = read_stream_mixer(model, Role::mix_final_norm, kNoLayer, device, dtype);
   final_norm_ = read_norm(model, Role::ln_final, kNoLayer, device);
   if (spec_.pre_affine)
     final_pre_gain_ =
@@ -56,6 +57,8 @@ Lane ModelPass::start(const std::vector<int>& token_ids, std::unique_ptr<TapList
   lane.edits = what_if != nullptr ? what_if->lane(token_ids) : std::make_unique<Interventions>();
   lane.stream = embed(model_, token_ids, device_, dtype_);
   lane.state->layer_inputs = layer_inputs(model_, token_ids, lane.stream);
+  lane.state->token_ids = &token_ids;
+  if (spec_.has_streams()) lane.stream = lane.stream.repeat({1, 1, spec_.streams.n});
   for (const RopeSpec& rope : ropes_)
     lane.rotaries.push_back(
         rotary_table(rope_frequencies(rope, spec_.n_ctx, seq_len,
@@ -65,10 +68,10 @@ Lane ModelPass::start(const std::vector<int>& token_ids, std::unique_ptr<TapList
 }
 
 void ModelPass::prepare_norm(const std::vector<Lane>& lanes, Role role, int layer, const Norm& norm,
-                             const at::Tensor& pre_gain) {
+                             const at::Tensor& pre_gain, const StreamMixer& mixer) {
   if (!norm.exists()) return;
   for_what_ifs(lanes, [&](WhatIfPass& what_if, std::vector<at::Tensor> streams) {
-    for (at::Tensor& x : streams) x = norm_input(x, pre_gain);
+    for (at::Tensor& x : streams) x = norm_input(read_streams(spec_, mixer, x).mixed, pre_gain);
     what_if.prepare_norm(role, layer, streams, norm);
   });
 }
@@ -95,7 +98,7 @@ bool ModelPass::run_blocks(std::vector<Lane>& lanes, JobContext job, int first_l
       residual_states(lanes, Site::resid_pre, *w, layer);
     else
       for (Lane& lane : lanes) lane.listener->on_tap(Site::resid_pre, layer, lane.stream);
-    prepare_norm(lanes, Role::ln1, layer, w->ln1, w->ln1_pre);
+    prepare_norm(lanes, Role::ln1, layer, w->ln1, w->ln1_pre, w->mix1);
     for (Lane& lane : lanes) {
       if (job.stop.stop_requested()) return false;
       if (spec_.parallel) lane.block_input = lane.stream;
@@ -103,7 +106,7 @@ bool ModelPass::run_blocks(std::vector<Lane>& lanes, JobContext job, int first_l
       if (!lane.stream.defined()) return false;
     }
     if (!spec_.parallel) residual_states(lanes, Site::resid_mid, *w, layer);
-    prepare_norm(lanes, Role::ln2, layer, w->ln2, w->ln2_pre);
+    prepare_norm(lanes, Role::ln2, layer, w->ln2, w->ln2_pre, w->mix2);
     for (Lane& lane : lanes) {
       if (job.stop.stop_requested()) return false;
       lane.stream = mlp_half(block(lane, *w, layer), lane.stream,
@@ -118,11 +121,14 @@ bool ModelPass::run_blocks(std::vector<Lane>& lanes, JobContext job, int first_l
 }
 
 std::vector<at::Tensor> ModelPass::final_norms(std::vector<Lane>& lanes) {
-  prepare_norm(lanes, Role::ln_final, kNoLayer, final_norm_, final_pre_gain_);
+  prepare_norm(lanes, Role::ln_final, kNoLayer, final_norm_, final_pre_gain_, final_mixer_);
   std::vector<at::Tensor> normed;
   for (Lane& lane : lanes) {
-    const at::Tensor seen = norm_input(lane.stream, final_pre_gain_);
-    if (final_pre_gain_.defined()) lane.listener->on_norm_input(Role::ln_final, kNoLayer, seen);
+    const StreamRead read = read_streams(spec_, final_mixer_, lane.stream);
+    tap_streams(*lane.listener, Site::hyper_final_norm, kNoLayer, read);
+    const at::Tensor seen = norm_input(read.mixed, final_pre_gain_);
+    if (final_pre_gain_.defined() || spec_.has_streams())
+      lane.listener->on_norm_input(Role::ln_final, kNoLayer, seen);
     const at::Tensor y = final_norm_.exists()
                              ? lane.edits->on_norm(Role::ln_final, kNoLayer, seen, final_norm_).y
                              : seen;

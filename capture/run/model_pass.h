@@ -24,7 +24,8 @@ struct Lane {
   WhatIfPass* what_if = nullptr;         // null: as it is
   bool is_calibration = false;           // as it is, and where means of residual.set come from
   std::unique_ptr<Interventions> edits;  // never null
-  at::Tensor stream;                  // [1, T, D]; between layers a lane is this and nothing else
+  at::Tensor stream;  // [1, T, D], or [1, T, N·D] of several; between layers a lane is this and
+                      // nothing else
   at::Tensor block_input;             // of a block whose halves are parallel, while it runs
   std::vector<RotaryTable> rotaries;  // one for each kind of positions in the model
   std::unique_ptr<LaneState> state = std::make_unique<LaneState>();
@@ -60,7 +61,7 @@ class ModelPass {
 
  private:
   void prepare_norm(const std::vector<Lane>& lanes, Role role, int layer, const Norm& norm,
-                    const at::Tensor& pre_gain);
+                    const at::Tensor& pre_gain, const StreamMixer& mixer);
   BlockPass block(const Lane& lane, const LayerWeights& w, int layer) const;
   void residual_states(std::vector<Lane>& lanes, Site site, const LayerWeights& w, int layer);
 
@@ -70,6 +71,7 @@ class ModelPass {
   at::ScalarType dtype_;
   WeightStore weights_;
   std::optional<HeadRows> head_rows_;
+  StreamMixer final_mixer_;
   Norm final_norm_;
   at::Tensor final_pre_gain_;
   std::vector<RopeSpec> ropes_;  // the kinds of positions, and which one a layer has

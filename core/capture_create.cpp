@@ -151,6 +151,7 @@ class RunBuilder {
     h5::set_attribute(at, "head_dim", model.head_dim);
     h5::set_attribute(at, "d_model", model.d_model);
     h5::set_attribute(at, "vocab_size", model.vocab_size);
+    if (model.n_streams > 1) h5::set_attribute(at, "n_streams", model.n_streams);
     for (const NormFacts& norm : layout_.norms) {
       const h5::Handle& group = groups_.at("norm/" + norm.role);
       h5::set_attribute(group, "kind", norm.kind);

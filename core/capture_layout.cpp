@@ -65,6 +65,11 @@ class SpecList {
     std::vector<std::int64_t> dims;
     for (const auto part : split(text, ',')) {
       if (part == "…") continue;  // the caller appends the rest
+      if (is_optional(part)) {
+        const std::int64_t n = symbols_.find(part.substr(0, part.size() - 1))->second;
+        if (n > 1) dims.push_back(n);
+        continue;
+      }
       const auto found = local.find(part);
       dims.push_back(found != local.end() ? found->second : symbols_.find(part)->second);
     }
@@ -96,6 +101,8 @@ Symbols symbols_of(const CaptureLayout& layout, const RunInput& run) {
       {"2L", std::int64_t{2} * model.n_layers},
       {"m", n_of(layout.block_layers)},
       {"D", model.d_model},
+      {"D_r", model.state_width()},
+      {"N_r", model.n_streams},
       {"L_p", pattern.reduces(ReduceOver::layers) ? 1 : n_of(pattern.layers)},
       {"Q", pattern.reduces(ReduceOver::heads) ? 1 : n_heads},
       {"R", pattern.rows.empty() ? seq_len : n_of(pattern.rows)},
@@ -111,8 +118,10 @@ void add_pattern_chunk(DatasetSpec& spec, int seq_len) {
 
 void add_attention(SpecList& list, const CaptureLayout& layout, int seq_len) {
   if (layout.attention_layers.empty()) return;
-  list.add("attention/", "", {},
-           [](std::string_view path) { return !path.starts_with("pattern"); });
+  list.add("attention/", "", {}, [&](std::string_view path) {
+    return !path.starts_with("pattern") &&
+           (path != "compressed_mass" || layout.has_compressed_keys);
+  });
   if (layout.pattern.layers.empty()) return;
   list.add("attention/pattern", "", {}, kAll);
   add_pattern_chunk(list.last(), seq_len);
@@ -136,7 +145,9 @@ void add_residual(SpecList& list, const CaptureLayout& layout, int seq_len) {
   });
   if (!layout.stream) return;
   list.add("residual/", "", {}, is_stream);
-  list.last().chunk = {1, token_chunk_side(seq_len), layout.model.d_model};
+  list.last().chunk = list.last().dims;
+  list.last().chunk[0] = 1;
+  list.last().chunk[1] = token_chunk_side(seq_len);
   list.add("residual/", "", {}, is_final);
   if (!layout.block_layers.empty()) {
     list.add("residual/", "", {}, is_block_state);
@@ -167,8 +178,9 @@ void add_tap(SpecList& list, const TapRecord& tap, int seq_len) {
   for (const int dim : tap.dims) {
     const bool is_tokens = dim == kSeqLen;
     is_before_tokens = is_before_tokens && !is_tokens;
-    values.dims.push_back(is_tokens ? seq_len : dim);
-    chunk.push_back(is_tokens ? token_chunk_side(seq_len) : is_before_tokens ? 1 : dim);
+    const int size = dim < 0 ? std::max(1, seq_len / -dim) : dim;
+    values.dims.push_back(size);
+    chunk.push_back(is_tokens ? token_chunk_side(seq_len) : is_before_tokens ? 1 : size);
   }
   if (!is_before_tokens) values.chunk = std::move(chunk);
 }

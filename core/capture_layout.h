@@ -40,6 +40,9 @@ RunInput as_it_is(RunInput run);
 struct ModelFacts {
   std::string name, source, fingerprint, architecture, config_text;
   int n_layers = 0, n_heads = 0, n_kv_heads = 0, head_dim = 0, d_model = 0, vocab_size = 0;
+  int n_streams = 1;  // residual streams of d_model each
+  // Width of a residual state: dimension s·d_model + d is dimension d of stream s.
+  int state_width() const { return n_streams * d_model; }
 };
 
 // One norm role over its layers. gain, gain_raw: [N, width]; bias [N, width] or empty.
@@ -62,7 +65,8 @@ struct StatsSite {
   bool is_residual = false;  // also gets median_abs [N]
 };
 
-// A recorded tensor under taps/<hook>/values [N, dims…]; a dimension of kSeqLen means this run's T.
+// A recorded tensor under taps/<hook>/values [N, dims…]; a dimension of kSeqLen means this run's T,
+// −m for m > 1 the T/m whole windows of m tokens in it, at least one.
 inline constexpr int kSeqLen = -1;
 struct TapRecord {
   std::string hook;
@@ -94,6 +98,7 @@ struct CaptureLayout {
   ModelFacts model;
   std::vector<RunInput> runs;
   std::vector<int> attention_layers;  // [A] blocks with softmax attention
+  bool has_compressed_keys = false;   // attention/compressed_mass
   bool parallel_blocks = false;       // no resid_mid
   // Attention over depth: blocks before whose attention the stream restarts; empty = it never does.
   std::vector<int> block_layers;

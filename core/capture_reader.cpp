@@ -365,6 +365,10 @@ ModelFacts FileReader::model(const std::string& run) const {
   facts.head_dim = number("head_dim");
   facts.d_model = number("d_model");
   facts.vocab_size = number("vocab_size");
+  if (h5::has_attribute(group, "n_streams")) facts.n_streams = number("n_streams");
+  const std::int64_t width = std::int64_t{facts.n_streams} * facts.d_model;
+  if (facts.n_streams < 1 || width > std::numeric_limits<int>::max())
+    corrupt(fmt::format("{}: {} streams of {} dimensions", place, facts.n_streams, facts.d_model));
   // Not read_text(): the shapes that it checks need these very facts.
   const auto texts =
       h5::Dataset::open_for_reading(open(run, "model/config"), where(run, "model/config"))

@@ -19,7 +19,8 @@ namespace sinkscope {
 struct DatasetRule {
   std::string_view path;  // "stats/*/token/rms"
   ElementType type;
-  std::string_view shape;  // symbols of FORMAT.md, "A,H,T"; "" = scalar; a final "…" = any more
+  std::string_view shape;  // symbols of FORMAT.md, "A,H,T"; "" = scalar; a final "…" = any more;
+                           // "N_r?" is left out where N_r is 1
   std::string_view title, units;  // @long_name, @units; may be empty
 };
 std::span<const DatasetRule> dataset_rules();
@@ -43,6 +44,9 @@ bool matches_pattern(std::string_view pattern, std::string_view path);
 
 // Splits at `separator`; "" has no parts.
 std::vector<std::string_view> split(std::string_view text, char separator);
+
+// Whether a part of a shape is left out where its size is 1.
+inline bool is_optional(std::string_view part) { return part.ends_with('?'); }
 
 // Values of shape symbols: "T" → 512.
 using Symbols = std::map<std::string, std::int64_t, std::less<>>;

@@ -230,6 +230,7 @@ Json sink_report_json(const SinkReport& report) {
                 {"d_model", m.d_model}}},
               {"complete", report.complete},
               {"runs", std::move(runs)}};
+  if (m.n_streams > 1) out["model"]["n_streams"] = m.n_streams;
   if (!report.complete) out["layers_done"] = report.layers_done;
   if (!report.left_out.empty()) out["runs_left_out"] = report.left_out;
   out["all"] = all_json(report.all, numbers);

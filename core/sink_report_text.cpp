@@ -8,6 +8,7 @@
 #include "core/number_text.h"
 #include "core/sink_conventions.h"
 #include "core/sink_report.h"
+#include "core/state_rows.h"
 
 namespace sinkscope {
 namespace {
@@ -31,6 +32,7 @@ std::string header(const SinkReport& report) {
   std::string out = fmt::format("Sinks of {}", m.name.empty() ? report.path : m.name);
   out += fmt::format(" · {} · {} layers, {} heads, {} dimensions\n", m.architecture, m.n_layers,
                      m.n_heads, m.d_model);
+  if (const std::string note = streams_note(m); !note.empty()) out += note + ".\n";
   if (!report.complete) {
     out += fmt::format("The capture is not complete: {} of {} layers are there.\n",
                        report.layers_done, m.n_layers);
@@ -152,7 +154,7 @@ std::string residual_section(const SinkReport& report, const ResidualReport& r) 
   order("without token 0:  ", r.sorted_dims_without_first);
   if (r.sorted_dims.empty() && r.sorted_dims_without_first.empty())
     out += "  no order: no dimension has finite values in every state\n";
-  const int d_model = report.model.d_model;
+  const int d_model = report.model.state_width();
   if (std::isnan(r.first_permille_ratio)) return out;
   return out + fmt::format("  first 1‰ ({} of {} dimensions): {:.1f} ‰ of all activation\n",
                            first_permille_count(d_model, report.options.permille), d_model,

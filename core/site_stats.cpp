@@ -10,6 +10,7 @@
 #include <numeric>
 
 #include "core/error.h"
+#include "core/state_rows.h"
 
 namespace sinkscope {
 namespace {
@@ -246,19 +247,21 @@ void RunStats::reduce_stream(int stream_index, SiteStats& out) const {
 void for_each_stream_block(const CaptureReader& reader, const std::string& run, int site, int width,
                            const std::function<void(int, const ConstMapF&)>& visit) {
   const std::string path = "residual/stream";
-  const auto dims = reader.dims(run, path);  // [S,T,D]
+  const auto dims = reader.dims(run, path);  // [S,T,D] or [S,T,N_r,D]
   const std::int64_t seq_len = reader.dims(run, "input/token_ids").at(0);
-  if (dims.size() != 3 || site < 0 || site >= dims[0] || dims[1] != seq_len || dims[2] != width) {
+  const std::int64_t found = dims.size() == 4 ? dims[2] * dims[3] : dims.back();
+  if (dims.size() < 3 || dims.size() > 4 || site < 0 || site >= dims[0] || dims[1] != seq_len ||
+      found != width) {
     throw Error(ErrorKind::corrupt,
                 fmt::format("{}::{}/{}: expected [S > {}, {}, {}], found [{}]", reader.path(), run,
                             path, site, seq_len, width, fmt::join(dims, ", ")));
   }
   constexpr std::int64_t kBlockBytes = 16 << 20;
-  const std::int64_t step = std::max<std::int64_t>(1, kBlockBytes / (4 * dims[2]));
+  const std::int64_t step = std::max<std::int64_t>(1, kBlockBytes / (4 * found));
   for (std::int64_t t = 0; t < dims[1]; t += step) {
     const std::int64_t n = std::min(step, dims[1] - t);
-    const std::vector<float> block = reader.read_f32(run, path, {site, t, 0}, {1, n, dims[2]});
-    visit(static_cast<int>(t), ConstMapF(block.data(), n, dims[2]));
+    const std::vector<float> block = read_state_rows(reader, run, path, site, t, n);
+    visit(static_cast<int>(t), ConstMapF(block.data(), n, found));
   }
 }
 

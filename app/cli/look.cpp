@@ -10,6 +10,7 @@
 #include "app/cli/parse_text.h"
 #include "app/cli/run_cli.h"
 #include "app/cli/verbs.h"
+#include "core/state_rows.h"
 
 namespace sinkscope {
 namespace {
@@ -36,6 +37,8 @@ void look_at_capture(const std::string& path, const std::string& in_path, Consol
       "  recorded     {}\n",
       path, model.name, model.architecture, model.n_layers, model.n_heads, model.d_model,
       runs.size(), format_count(n_tokens), recorded_text(*reader, run));
+  if (const std::string note = streams_note(model); !note.empty())
+    console.out << fmt::format("  streams      {}\n", note);
   if (!reader->complete())
     console.out << fmt::format("  incomplete   {} of {} layers are whole\n", reader->layers_done(),
                                model.n_layers);

@@ -110,12 +110,17 @@ std::string extras_text(const ArchSpec& spec) {
   const int n_delta = count(spec.mixers, Mixer::delta);
   const int n_latent = count(spec.mixers, Mixer::latent);
   if (n_delta > 0) parts.push_back(fmt::format("{} layers of linear attention", n_delta));
+  if (const int n = count(spec.mixers, Mixer::shared); n > 0)
+    parts.push_back(fmt::format("{} layers with one key and value head", n));
   if (n_latent > 0) parts.push_back(fmt::format("{} layers of latent attention", n_latent));
   if (spec.depth_block > 0)
     parts.push_back(fmt::format("attention over depth in blocks of {} layers", spec.depth_block));
   if (spec.relative.dim > 0)
     parts.push_back(fmt::format("logits by distance (rank {})", spec.relative.dim));
-  if (spec.index.top_k > 0) parts.push_back(fmt::format("{} keys selected", spec.index.top_k));
+  if (spec.index.top_k > 0)
+    parts.push_back(fmt::format(
+        "{} {} selected", spec.index.top_k,
+        spec.index.block > 0 ? fmt::format("blocks of {} keys", spec.index.block) : "keys"));
   if (!spec.sinks.empty())
     parts.push_back(fmt::format("sink logits{} in {} layers",
                                 spec.sink_projection ? " for each query" : "", count(spec.sinks)));
@@ -130,6 +135,13 @@ std::string extras_text(const ArchSpec& spec) {
   int n_shared = 0;
   for (int layer = 0; layer < spec.n_layers; ++layer) n_shared += spec.has_own_keys(layer) ? 0 : 1;
   if (n_shared > 0) parts.push_back(fmt::format("{} layers with keys of earlier ones", n_shared));
+  if (spec.has_streams()) parts.push_back(fmt::format("{} residual streams", spec.streams.n));
+  if (const int n = count(spec.ngram_layers); n > 0)
+    parts.push_back(fmt::format("embeddings of n-grams in {} layers", n));
+  if (const auto n =
+          std::count_if(spec.compress.begin(), spec.compress.end(), [](int m) { return m > 0; });
+      n > 0)
+    parts.push_back(fmt::format("compressed keys in {} layers", n));
   if (spec.d_per_layer > 0)
     parts.push_back(fmt::format("inputs of {} dims for every layer", spec.d_per_layer));
   return fmt::format("{}", fmt::join(parts, ", "));

@@ -108,7 +108,7 @@ std::shared_ptr<const RunFacts> Session::run() const {
 FindSpace Session::findSpace() const {
   const auto facts = run();
   if (facts == nullptr) return {};
-  return {facts->model.n_layers, facts->model.n_heads, facts->model.d_model,
+  return {facts->model.n_layers, facts->model.n_heads, facts->model.state_width(),
           facts->input.token_text};
 }
 
@@ -153,7 +153,7 @@ void Session::clampSelection() {
   cell.head = clamped(cell.head, facts->model.n_heads);
   for (int CellRef::*position : {&CellRef::query, &CellRef::key, &CellRef::token})
     cell.*position = within(cell.*position, facts->seq_len());
-  cell.dim = within(cell.dim, facts->model.d_model);
+  cell.dim = within(cell.dim, facts->model.state_width());
 }
 
 void Session::setOptions(const ViewOptions& options) {

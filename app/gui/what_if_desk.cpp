@@ -137,7 +137,8 @@ void WhatIfDesk::publish() {
   state_.reaches.clear();
   if (run_ != nullptr) {
     const ModelFacts& model = run_->model;
-    const EditSpace space{run_->input.token_ids, model.n_layers, model.n_heads, model.d_model};
+    const EditSpace space{run_->input.token_ids, model.n_layers, model.n_heads,
+                          model.state_width()};
     for (const SwitchedEdit& one : state_.edits)
       state_.reaches.push_back(reach_text(one.edit, space));
   }

@@ -25,7 +25,9 @@ constexpr const char* kSchema = "sinkscope.arch/1";
 
 // The word for the open place in a name.
 const char* open_word(Packing packing) {
-  return packing == Packing::qkv_each ? "{qkv}" : "{expert}";
+  return packing == Packing::qkv_each ? "{qkv}"
+         : packing == Packing::shards ? "{shard}"
+                                      : "{expert}";
 }
 
 std::string replaced(std::string text, const std::string& from, const std::string& to) {
@@ -127,6 +129,9 @@ class RoleWriter {
     if (stored.packing != Packing::own) packing[to_string(role)] = to_string(stored.packing);
     for (const char* open : {"0", "q", "k", "v"})
       used_.insert(pattern_of(replaced(stored.name, "{}", open)));
+    for (int shard = 1; stored.packing == Packing::shards && shard < model_.spec().ngram.n_shards;
+         ++shard)
+      used_.insert(pattern_of(replaced(stored.name, "{}", std::to_string(shard))));
     return replaced(stored.name, "{}", open_word(stored.packing));
   }
 

@@ -18,9 +18,9 @@ double ArchSpec::scale_of(int layer) const {
 }
 
 double norm_eps(const ArchSpec& spec, Role norm) {
-  return norm == Role::index_k_norm || norm == Role::q_a_norm || norm == Role::kv_a_norm
-             ? 1e-6
-             : spec.norm_eps;
+  const bool is_latent =
+      norm == Role::index_k_norm || norm == Role::q_a_norm || norm == Role::kv_a_norm;
+  return is_latent && spec.latent.kv_rank > 0 ? 1e-6 : spec.norm_eps;
 }
 
 std::string to_string(RopeScaling s) {

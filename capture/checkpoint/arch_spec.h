@@ -19,9 +19,10 @@ enum class QkNorm { none, per_head, whole };
 enum class RopeScaling { none, linear, dynamic, llama3, yarn, longrope, proportional };
 enum class Activation { silu, gelu, gelu_tanh, relu };
 // What a block mixes tokens with: softmax attention, the same over latents (MLA), a gated
-// delta-net, which has no attention map, or softmax attention with logits by distance
-// (RelativeSpec).
-enum class Mixer { attention, latent, delta, relative };
+// delta-net, which has no attention map, softmax attention with logits by distance (RelativeSpec);
+// shared: one head that is key and value of every query head, beside compressed entries
+// (DeepSeek-V4).
+enum class Mixer { attention, latent, delta, relative, shared };
 
 // Rotary positions as the model applies them (rotate-half after loading, whatever the file holds).
 // Keys and formulas: formats of `rope_scaling` / `rope_parameters` in Hugging Face configs.
@@ -47,6 +48,7 @@ enum class RouterScore {
   softmax,         // softmax over all experts, the k largest
   chosen_softmax,  // softmax over the k largest logits alone
   sigmoid,         // σ of each logit; the choice may add a bias and go by groups
+  sqrt_softplus,   // √ln(1 + e^logit), as with sigmoid
 };
 
 // The mixture of experts of a block; E = n_experts.
@@ -58,7 +60,8 @@ struct MoeSpec {
   int n_groups = 1, n_groups_used = 1;
   bool rejected_is_zero = false;  // experts of other groups compete with 0, not −∞
   bool router_bias = false, choice_bias = false, expert_bias = false;
-  double clamp = 0, sharpness = 1;  // > 0: min(gate, c), clamp(up, ±c), gate·σ(s·gate)·(up + 1)
+  double clamp = 0, sharpness = 1;  // > 0: min(gate, c), clamp(up, ±c), gate·σ(s·gate)·(up + shift)
+  double up_shift = 1;
   double gate_cap = 0, up_cap = 0;  // > 0: cap(g)·σ(g)·cap'(u), cap(x) = c·tanh(x/c)
   int d_shared = 0;                 // width of the shared expert; 0 = none
   bool shared_router = false;       // its share is gated
@@ -69,7 +72,7 @@ struct MoeSpec {
   bool operator==(const MoeSpec&) const = default;
 };
 
-struct LatentSpec {  // MLA
+struct LatentSpec {  // MLA; of a shared mixer: its query's rank and the parts of its heads
   int q_rank = 0, kv_rank = 0, nope_dim = 0, rope_dim = 0;
   bool rope_in_pairs = true;
   bool query_sees_both = false;  // q and gate read [normed latent | latent]
@@ -78,6 +81,7 @@ struct LatentSpec {  // MLA
 
 struct IndexSpec {  // sparse selection: each query sees the top_k best keys; 0 = all
   int n_heads = 0, head_dim = 0, top_k = 0;
+  int block = 0;  // > 0: the best blocks of so many keys, and the incomplete one
   bool operator==(const IndexSpec&) const = default;
 };
 
@@ -99,6 +103,34 @@ struct RelativeSpec {
   double qk_limit = 0, r_limit = 0;     // lengths of a head's q and k, and of r, at most; 0 = any
   double growth = 0, growth_floor = 1;  // without a window: q, r ·= 1 + g·ln(max(1, (t+1)/floor))
   bool operator==(const RelativeSpec&) const = default;
+};
+
+};
+
+// Several residual streams (hyper-connections): what a half reads is a mix of them, and each takes
+// its share of what the half puts out.
+enum class StreamMix {
+  gated,     // gates on every element of the normed streams, which are only added to (Qwen4-Exp)
+  balanced,  // a factor a stream, and a doubly stochastic matrix between them (DeepSeek-V4)
+};
+
+struct StreamSpec {
+  int n = 1;
+  StreamMix mix = StreamMix::gated;
+  int rank = 0;      // gated: of the gates
+  int n_rounds = 0;  // balanced: Sinkhorn's rounds
+  double eps = 0;    // balanced: in factors and divisors
+  bool operator==(const StreamSpec&) const = default;
+};
+
+struct NgramSpec {  // embeddings of hashed n-grams, added to the streams in front of some layers
+  int width = 0;    // of all heads together; 0 = none
+  int longest = 0;  // tokens; there are n-grams of 2 and more
+  int n_heads = 0;  // of each length
+  int n_taps = 0;   // of the convolution behind it
+  int n_shards = 1;
+  int n_hashes() const { return (longest - 1) * n_heads; }
+  bool operator==(const NgramSpec&) const = default;
 };
 
 // An architecture as data: everything the one forward pass branches on. Names as in
@@ -127,6 +159,9 @@ struct ArchSpec {
   bool pre_affine = false;  // norms read gain₁ ⊙ x (PreAffine, 2601.22966)
   int norm_gate_rank = 0;   // > 0: GatedNorm at ln1, and at ln2 of blocks with experts
 
+  StreamSpec streams;
+  NgramSpec ngram;
+  std::vector<bool> ngram_layers;
   bool parallel = false;      // attention and MLP read the same state: no resid_mid
   double embed_scale = 1;     // of the embedding rows
   double residual_scale = 1;  // of what a sub-layer adds
@@ -163,12 +198,17 @@ struct ArchSpec {
   IndexSpec index;
   DeltaSpec delta;
   RelativeSpec relative;
+  bool delta_sigmoid = false;        // the delta-net's gate is σ, not silu
+  std::vector<int> compress;         // tokens of a compressed key; 0 = the layer has none
+  std::vector<bool> compress_pairs;  // entries see two windows, and the index chooses among them
+  int o_groups = 1, o_rank = 0;      // rank > 0: the output goes through a narrow layer by groups
 
   Activation activation = Activation::silu;
   bool mlp_gated = true;  // act(gate)·up; false: act(up)
   bool mlp_bias = false;
   MoeSpec moe;
   std::vector<bool> moe_layers;
+  std::vector<bool> table_layers;  // experts by a table of tokens instead of the router's choice
 
   bool has_head = true;          // false: the run ends at the final norm, there are no logits
   int n_logits = 0;              // tokens that can be predicted; 0 = all vocab_size
@@ -176,6 +216,18 @@ struct ArchSpec {
   int bos_id = -1, eos_id = -1;  // -1 = none
   bool operator==(const ArchSpec&) const = default;
 
+  bool has_streams() const { return streams.n > 1; }
+  int state_width() const { return d_model * streams.n; }  // of a residual state, all streams
+  bool has_ngrams(int layer) const { return !ngram_layers.empty() && ngram_layers[at(layer)]; }
+  int compress_of(int layer) const { return compress.empty() ? 0 : compress[at(layer)]; }
+  bool compresses_pairs(int layer) const {
+    return !compress_pairs.empty() && compress_pairs[at(layer)];
+  }
+  bool has_index(int layer) const {
+    return index.n_heads > 0 && mixer(layer) != Mixer::delta &&
+           (mixer(layer) != Mixer::shared || compresses_pairs(layer));
+  }
+  bool has_route_table(int layer) const { return !table_layers.empty() && table_layers[at(layer)]; }
   Mixer mixer(int layer) const { return mixers.empty() ? Mixer::attention : mixers[at(layer)]; }
   bool has_experts(int layer) const { return moe.n_experts > 0 && moe_layers[at(layer)]; }
   bool has_sink(int layer) const { return !sinks.empty() && sinks[at(layer)]; }

@@ -26,7 +26,8 @@ const Family* find_family(const std::string& model_type) {
   for (const auto families :
        {llama_families(), mixture_families(), gpt_families(), gemma_families(), olmo_families(),
         phi_families(), granite_families(), gpt_oss_families(), deepseek_families(),
-        qwen_next_families(), sink_families(), bert_families(), inkling_families()})
+        deepseek_v4_families(), qwen_next_families(), sink_families(), bert_families(),
+        inkling_families()})
     for (const Family& family : families)
       if (model_type == family.model_type) return &family;
   return nullptr;

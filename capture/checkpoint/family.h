@@ -34,6 +34,7 @@ struct Family {
   const char* full_type = "full_attention";       // another word for it
   const char* window_type = "sliding_attention";  // and for windowed layers, and their width's key
   const char* window_key = "sliding_window";
+  bool has_own_types = false;  // what layer_types say is read by `read`
   const char* activation = "silu";
   std::span<const TensorName> names = {};  // what differs from the Llama family
   const char* prefix = "model.";           // optional in the files

@@ -24,8 +24,9 @@ constexpr int kLargestSize = 1 << 26;
 
 // Whether the family's norms multiply by 1 + w; -1 when that is not known here.
 int norm_offset_of(const std::string& model_type) {
-  for (const char* shifted : {"gemma", "gemma2", "gemma3", "gemma3_text", "qwen3_next", "qwen3_5",
-                              "qwen3_5_text", "qwen3_5_moe", "qwen3_5_moe_text", "nemotron"}) {
+  for (const char* shifted :
+       {"gemma", "gemma2", "gemma3", "gemma3_text", "qwen3_next", "qwen3_5", "qwen3_5_text",
+        "qwen3_5_moe", "qwen3_5_moe_text", "qwen4_exp", "qwen4_exp_text", "nemotron"}) {
     if (model_type == shifted) return 1;
   }
   for (const char* plain :
@@ -110,6 +111,7 @@ void parse_layer_types(const JsonKeys& keys, HfConfig& out) {
     return;
   }
   out.layer_types = *types;
+  if (out.family->has_own_types) return;
   const char* key = out.family->window_key;
   std::optional<std::int64_t> window = keys.whole(key, 1, kLargestSize);
   if (const char* reach = out.family->reach_key; !window && reach != nullptr && keys.has(reach))

@@ -189,9 +189,11 @@ class Assignment {
   bool fits(Role role, int tensor, const Packed& expected, Packing packing) {
     used_[static_cast<std::size_t>(tensor)] = true;
     const TensorInfo& found = info(tensor);
+    const bool any_rows = packing == Packing::shards && found.shape.size() == 2;
     const bool same = packing == Packing::reshaped || packing == Packing::qkv_each
                           ? found.n_elements() == product(expected.shape)
-                          : found.shape == expected.shape;
+                      : any_rows ? found.shape.back() == expected.shape.back()
+                                 : found.shape == expected.shape;
     if (!same) {
       grouped_.add(
           role, "shape",
@@ -215,6 +217,7 @@ class Assignment {
     bool all_fit = fits(role, ref.tensor, expected, line.packing);
     const int n_tensors = line.packing == Packing::expert_each ? spec_.moe.n_experts
                           : line.packing == Packing::qkv_each  ? 3
+                          : line.packing == Packing::shards    ? spec_.ngram.n_shards
                                                                : 1;
     for (int expert = 1; expert < n_tensors; ++expert) {
       const int tensor = search_.find(line, layer, expert);
@@ -223,6 +226,13 @@ class Assignment {
         return;
       }
       all_fit = fits(role, tensor, expected, line.packing) && all_fit;
+      if (line.packing == Packing::shards && info(tensor).n_rows() != info(ref.tensor).n_rows()) {
+        grouped_.add(role, "shards",
+                     fmt::format("tensor {} has {} rows, the first of its shards {}",
+                                 printable(info(tensor).name), info(tensor).n_rows(),
+                                 info(ref.tensor).n_rows()));
+        all_fit = false;
+      }
       ref.more.push_back(tensor);
     }
     if (!all_fit) return;

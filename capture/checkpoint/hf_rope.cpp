@@ -77,18 +77,6 @@ void parse_scaling(const JsonKeys& keys, const std::string& kind, RopeSpec& rope
   require_factor(keys, kind, rope, out);
 }
 
-// `keys` is rope_scaling, rope_parameters or one layer type of it; `top` the config.
-void parse_one(const JsonKeys& keys, const JsonKeys& top, RopeSpec& rope, HfConfig& out) {
-  rope.theta = keys.number("rope_theta").value_or(rope.theta);
-  rope.partial = keys.number("partial_rotary_factor").value_or(rope.partial);
-  const std::string kind = keys.text("rope_type").value_or(keys.text("type").value_or("default"));
-  // Beside the scaling it says how long the model was trained; on top it wins, as for Phi-3.
-  const char* original = "original_max_position_embeddings";
-  if (kind == "llama3" || kind == "yarn" || kind == "longrope" || kind == "su")
-    rope.original_context = top.number(original).value_or(keys.number(original).value_or(0));
-  parse_scaling(keys, kind, rope, out);
-}
-
 void check(const RopeSpec& rope, HfConfig& out) {
   if (rope.original_context < 0) {
     out.obstacles.push_back(
@@ -97,6 +85,22 @@ void check(const RopeSpec& rope, HfConfig& out) {
   if (!(rope.theta > 0)) out.obstacles.push_back(fmt::format("rope_theta is {}", rope.theta));
 }
 
+}  // namespace
+
+void read_rope(const JsonKeys& keys, const JsonKeys& top, RopeSpec& rope, HfConfig& out) {
+  rope.theta = keys.number("rope_theta").value_or(rope.theta);
+  rope.partial = keys.number("partial_rotary_factor").value_or(rope.partial);
+  const std::string kind = keys.text("rope_type").value_or(keys.text("type").value_or("default"));
+  // Beside the scaling it says how long the model was trained; on top it wins, as for Phi-3.
+  const char* original = "original_max_position_embeddings";
+  if (kind == "llama3" || kind == "yarn" || kind == "longrope" || kind == "su")
+    rope.original_context = top.number(original).value_or(keys.number(original).value_or(0));
+  parse_scaling(keys, kind, rope, out);
+  check(rope, out);
+}
+
+namespace {
+
 // One kind of positions for each layer type (Gemma 3, OLMo 3).
 void parse_by_type(const Json& object, const std::string& where, const JsonKeys& top,
                    HfConfig& out) {
@@ -104,8 +108,7 @@ void parse_by_type(const Json& object, const std::string& where, const JsonKeys&
   for (const auto& [name, value] : object.items()) {
     if (!value.is_object()) continue;
     RopeSpec& rope = by_type[name] = out.spec.rope;
-    parse_one(JsonKeys(value, where, "rope_parameters." + name + "."), top, rope, out);
-    check(rope, out);
+    read_rope(JsonKeys(value, where, "rope_parameters." + name + "."), top, rope, out);
   }
   if (out.layer_types.empty()) {
     out.obstacles.push_back(fmt::format("rope_parameters per layer type ({}) without layer_types",
@@ -146,7 +149,8 @@ void parse_hf_rope(const Json& config, const std::string& where, HfConfig& out) 
       parse_by_type(*object, where, top, out);
       return;
     }
-    parse_one(JsonKeys(*object, where, std::string(key) + "."), top, rope, out);
+    read_rope(JsonKeys(*object, where, std::string(key) + "."), top, rope, out);
+    return;
   }
   check(rope, out);
 }

@@ -66,6 +66,9 @@ class ModelFiles {
   // A whole vector (bias, norm weight as stored).
   std::vector<float> read_vector(Role role, int layer) const;
 
+  // Whole numbers that are stored as such (I64), to the bit. Throws Error{corrupt} for others.
+  std::vector<std::int64_t> read_integers(Role role, int layer) const;
+
   // Effective gain (stored weight + spec().norm_offset, undone where a converter added it already)
   // and the raw stored one.
   NormGain norm_gain(Role role, int layer) const;

@@ -59,7 +59,11 @@ ModelNorms read_norms(const ModelFiles& model) {
                                                             {Role::ln_final, "ln_final"},
                                                             {Role::q_a_norm, "q_latent"},
                                                             {Role::kv_a_norm, "kv_latent"},
-                                                            {Role::delta_norm, "linear_out"}};
+                                                            {Role::delta_norm, "linear_out"},
+                                                            {Role::mix1_norm, "hyper_attn"},
+                                                            {Role::mix2_norm, "hyper_mlp"},
+                                                            {Role::mix_final_norm, "hyper_final"},
+                                                            {Role::compress_norm, "compressed"}};
   static constexpr std::pair<Role, Role> kPreRoles[] = {
       {Role::ln1, Role::ln1_pre}, {Role::ln2, Role::ln2_pre}, {Role::ln_final, Role::ln_final_pre}};
   const ArchSpec& spec = model.spec();
@@ -73,7 +77,7 @@ ModelNorms read_norms(const ModelFiles& model) {
     norms.facts.eps = norm_eps(spec, role);
     norms.facts.offset = role == Role::delta_norm ? 0 : spec.norm_offset;
     if (is_unknown) norms.facts.eps = norms.facts.offset = std::nan("");
-    const bool is_final = role == Role::ln_final;
+    const bool is_final = !is_layer_role(role);
     for (int layer = is_final ? kNoLayer : 0; layer < (is_final ? 0 : spec.n_layers); ++layer)
       if (model.has(role, layer)) append(model, role, layer, norms, result.unread);
     for (const auto& [of, pre] : kPreRoles)

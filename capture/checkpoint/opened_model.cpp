@@ -127,6 +127,18 @@ std::vector<float> ModelFiles::read_vector(Role role, int layer) const {
   return values;
 }
 
+std::vector<std::int64_t> ModelFiles::read_integers(Role role, int layer) const {
+  const std::string name = tensor_name(role, layer);
+  const int index = checkpoint().find(name);
+  const TensorInfo& tensor = checkpoint().tensors().at(static_cast<std::size_t>(index));
+  if (tensor.dtype != "I64")
+    throw Error(ErrorKind::corrupt, fmt::format("{}: tensor {} is of type {}, expected I64", path(),
+                                                name, tensor.dtype));
+  std::vector<std::int64_t> values(static_cast<std::size_t>(tensor.n_elements()));
+  checkpoint().read_raw(index, 0, tensor.n_bytes, values.data());
+  return values;
+}
+
 NormGain ModelFiles::norm_gain(Role role, int layer) const {
   NormGain gain;
   gain.raw = read_vector(role, layer);

@@ -137,8 +137,10 @@ constexpr const char* kPackings[] = {"own",
                                      "experts_gate_up",
                                      "experts_alternate",
                                      "experts_alternate_columns",
-                                     "experts_transposed"};
-static_assert(std::size(kPackings) == static_cast<std::size_t>(Packing::experts_transposed) + 1);
+                                     "experts_transposed",
+                                     "index_rows",
+                                     "shards"};
+static_assert(std::size(kPackings) == static_cast<std::size_t>(Packing::shards) + 1);
 
 bool is_one_of(Role role, std::initializer_list<Role> roles) {
   return std::find(roles.begin(), roles.end(), role) != roles.end();
@@ -210,6 +212,10 @@ bool can_pack(Packing packing, Role role, const ArchSpec& spec) {
              spec.moe.n_experts > 0;
     case Packing::experts_transposed:
       return is_expert_matrix(role) && spec.moe.n_experts > 0;
+    case Packing::index_rows:
+      return is_one_of(role, {Role::index_q, Role::index_k}) && spec.index.n_heads > 0;
+    case Packing::shards:
+      return role == Role::ngram_table;
   }
   return false;
 }
@@ -271,6 +277,14 @@ Packed packed(Packing packing, Role role, const ArchSpec& spec, int layer) {
       return shared_rows(own, {role == Role::delta_decay ? n : 0, n, 2 * n},
                          2 * spec.delta.n_value_heads, own.because);
     }
+    case Packing::index_rows: {
+      const std::int64_t key = spec.index.head_dim, query = spec.index.n_heads * key;
+      const bool second = role == Role::index_k;
+      return shared_rows(own, {second ? query : 0, second ? key : query, query + key}, query + key,
+                         own.because);
+    }
+    case Packing::shards:
+      return {own.shape, own.because, {}};
     case Packing::expert_each:
     case Packing::qkv_each: {
       Packed one{own.shape, own.because, {}};

@@ -30,6 +30,8 @@ enum class Packing {
   experts_alternate,          // [E, 2I, D] or [E, 2I]: gate, up, gate, …
   experts_alternate_columns,  // [E, D, 2I]: the same, transposed
   experts_transposed,         // [E, in, out]
+  index_rows,                 // the index's queries, then its key
+  shards,                     // tensors one below the other, {} in the name is their number
 };
 
 const char* to_string(Packing packing);  // "own", "qkv_rows", …
@@ -38,7 +40,7 @@ std::optional<Packing> packing_named(const std::string& name);
 bool can_pack(Packing packing, Role role, const ArchSpec& spec);
 
 // A role's tensor by name and how the role lies in it; {} in the name stands for an expert's number
-// (expert_each) or one of the letters q, k, v (qkv_each).
+// (expert_each), a shard's (shards) or one of the letters q, k, v (qkv_each).
 struct StoredAs {
   std::string name;
   Packing packing = Packing::own;

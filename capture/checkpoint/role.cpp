@@ -21,7 +21,37 @@ constexpr const char* kNames[] = {
     "per_layer_proj",
     "per_layer_norm",
     "depth_final_query",
+    "mix_final_norm",
+    "mix_final_down",
+    "mix_final_up",
+    "mix_final_factors",
+    "mix_final_base",
+    "mix_final_scale",
     "rope_divisors",
+    "mix1_norm",
+    "mix1_down",
+    "mix1_up",
+    "mix1_inject",
+    "mix1_factors",
+    "mix1_base",
+    "mix1_scale",
+    "mix2_norm",
+    "mix2_down",
+    "mix2_up",
+    "mix2_inject",
+    "mix2_factors",
+    "mix2_base",
+    "mix2_scale",
+    "ngram_multipliers",
+    "ngram_sizes",
+    "ngram_offsets",
+    "ngram_table",
+    "ngram_key",
+    "ngram_value",
+    "ngram_key_norm",
+    "ngram_query_norm",
+    "ngram_conv_norm",
+    "ngram_conv",
     "ln1",
     "ln1_bias",
     "ln1_k",
@@ -65,6 +95,16 @@ constexpr const char* kNames[] = {
     "index_weights",
     "index_k_norm",
     "index_k_norm_bias",
+    "index_q_norm",
+    "compress_kv",
+    "compress_gate",
+    "compress_place",
+    "compress_norm",
+    "index_kv",
+    "index_gate",
+    "index_place",
+    "index_kv_norm",
+    "o_down",
     "delta_q",
     "delta_k",
     "delta_v",
@@ -93,6 +133,7 @@ constexpr const char* kNames[] = {
     "router",
     "router_bias",
     "choice_bias",
+    "route_table",
     "expert_gate",
     "expert_up",
     "expert_down",
@@ -136,6 +177,15 @@ bool is_norm_gain(Role role) {
     case Role::kv_a_norm:
     case Role::delta_norm:
     case Role::index_k_norm:
+    case Role::index_q_norm:
+    case Role::index_kv_norm:
+    case Role::compress_norm:
+    case Role::mix_final_norm:
+    case Role::mix1_norm:
+    case Role::mix2_norm:
+    case Role::ngram_key_norm:
+    case Role::ngram_query_norm:
+    case Role::ngram_conv_norm:
     case Role::ln1_post:
     case Role::ln2:
     case Role::ln2_post:

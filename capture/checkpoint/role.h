@@ -22,7 +22,39 @@ enum class Role {
                     // embedding
   per_layer_norm,
   depth_final_query,  // [D]: what the final norm reads, a mix over depth
-  rope_divisors,      // the last role without a layer
+  // Several residual streams, N·D their width: the mix behind the last block. gated: norm [N·D],
+  // gate [r, N·D], [N·D, r]; balanced: factors [N, N·D], [N], [1].
+  mix_final_norm,
+  mix_final_down,
+  mix_final_up,
+  mix_final_factors,
+  mix_final_base,
+  mix_final_scale,
+  rope_divisors,  // the last role without a layer
+  mix1_norm,      // the same in front of attention, with what each stream takes of its output
+  mix1_down,
+  mix1_up,
+  mix1_inject,   // gated: [N, N·D]
+  mix1_factors,  // balanced: rows of the factors in, out and between, [(2+N)·N, N·D]
+  mix1_base,     // [(2+N)·N], [3]
+  mix1_scale,
+  mix2_norm,  // and in front of the MLP
+  mix2_down,
+  mix2_up,
+  mix2_inject,
+  mix2_factors,
+  mix2_base,
+  mix2_scale,
+  ngram_multipliers,  // hashed n-grams, P wide: [longest], [hashes], [hashes] whole numbers
+  ngram_sizes,
+  ngram_offsets,
+  ngram_table,  // [rows, P / hashes]
+  ngram_key,    // [N·D, P], [D, P], and norms [N·D]
+  ngram_value,
+  ngram_key_norm,
+  ngram_query_norm,
+  ngram_conv_norm,
+  ngram_conv,  // [N·D, taps]
   ln1,
   ln1_bias,
   ln1_k,  // where keys and values have norms of their own, ln1 is that of the queries
@@ -61,11 +93,21 @@ enum class Role {
   q_a_norm,
   kv_a,  // MLA: [kv_rank + rope, D] and the norm of its first part, which k and v read
   kv_a_norm,
-  index_q,  // sparse selection: [n_I·d_I, q_rank], [d_I, D], [n_I, D], LayerNorm [d_I]
+  index_q,  // sparse selection: [n_I·d_I, q_rank or D], [d_I, D], [n_I, D], LayerNorm or RMS [d_I]
   index_k,
   index_weights,
   index_k_norm,
   index_k_norm_bias,
+  index_q_norm,
+  compress_kv,  // compressed keys of windows of m tokens, c = 1 or 2 windows seen: [c·d, D] twice,
+  compress_gate,
+  compress_place,  // [m, c·d]
+  compress_norm,   // [d]
+  index_kv,        // the same for the index, d_I wide
+  index_gate,
+  index_place,
+  index_kv_norm,
+  o_down,   // [groups·o_rank, H·d_v / groups]; o is then [D, groups·o_rank]
   delta_q,  // gated delta-net: [N_k·d_k, D], [N_k·d_k, D], [N_v·d_v, D]
   delta_k,
   delta_v,
@@ -94,6 +136,7 @@ enum class Role {
   router,  // [E, D]
   router_bias,
   choice_bias,  // [E], only chooses
+  route_table,  // [V, k]: the experts of each token
   expert_gate,  // [E·d_expert, D]: the experts' rows one below the other
   expert_up,
   expert_down,       // [E·D, d_expert]

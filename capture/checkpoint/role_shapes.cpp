@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "capture/checkpoint/hf_names.h"
+#include "capture/checkpoint/stream_shapes.h"
 
 namespace sinkscope {
 namespace {
@@ -27,6 +28,40 @@ void add_relative(Roles& roles, const ArchSpec& spec, int layer) {
   add(roles, true, {Role::attn_conv, Role::mlp_conv});
 }
 
+}
+
+// The mix of the streams in front of a half, or behind the last block, whose roles start at
+// `first`.
+void add_mix(Roles& roles, const ArchSpec& spec, Role first) {
+  if (!spec.has_streams()) return;
+  const bool is_final = first == Role::mix_final_norm;
+  const auto nth = [first](int n) { return static_cast<Role>(static_cast<int>(first) + n); };
+  if (spec.streams.mix == StreamMix::gated) {
+    add(roles, true, {nth(0), nth(1), nth(2)});
+    add(roles, !is_final, {nth(3)});
+  } else {
+    const int n = is_final ? 3 : 4;
+    add(roles, true, {nth(n), nth(n + 1), nth(n + 2)});
+  }
+}
+
+void add_ngrams(Roles& roles, const ArchSpec& spec, int layer) {
+  add(roles, spec.has_ngrams(layer),
+      {Role::ngram_multipliers, Role::ngram_sizes, Role::ngram_offsets, Role::ngram_table,
+       Role::ngram_key, Role::ngram_value, Role::ngram_key_norm, Role::ngram_query_norm,
+       Role::ngram_conv_norm, Role::ngram_conv});
+}
+
+void add_shared(Roles& roles, const ArchSpec& spec, int layer) {
+  add(roles, true,
+      {Role::q_a, Role::q_a_norm, Role::q, Role::k, Role::k_norm, Role::o_down, Role::o});
+  add(roles, spec.compress_of(layer) > 0,
+      {Role::compress_kv, Role::compress_gate, Role::compress_place, Role::compress_norm});
+  add(roles, spec.has_index(layer),
+      {Role::index_q, Role::index_weights, Role::index_kv, Role::index_gate, Role::index_place,
+       Role::index_kv_norm});
+}
+
 void add_mixer(Roles& roles, const ArchSpec& spec, int layer) {
   switch (spec.mixer(layer)) {
     case Mixer::attention:
@@ -37,6 +72,11 @@ void add_mixer(Roles& roles, const ArchSpec& spec, int layer) {
       add(roles, spec.o_bias, {Role::o_bias});
       add(roles, spec.qk_norm != QkNorm::none, {Role::q_norm});
       add(roles, spec.qk_norm != QkNorm::none && spec.has_own_keys(layer), {Role::k_norm});
+      add(roles, spec.has_index(layer),
+          {Role::index_q, Role::index_k, Role::index_q_norm, Role::index_k_norm});
+      break;
+    case Mixer::shared:
+      add_shared(roles, spec, layer);
       break;
     case Mixer::relative:
       add_relative(roles, spec, layer);
@@ -74,7 +114,8 @@ void add_mlp(Roles& roles, const ArchSpec& spec, int layer) {
        Role::ln2_post_experts});
   add(roles, true, {Role::router, Role::expert_gate, Role::expert_up, Role::expert_down});
   add(roles, moe.router_bias, {Role::router_bias});
-  add(roles, moe.choice_bias, {Role::choice_bias});
+  add(roles, moe.choice_bias && !spec.has_route_table(layer), {Role::choice_bias});
+  add(roles, spec.has_route_table(layer), {Role::route_table});
   add(roles, moe.expert_bias,
       {Role::expert_gate_bias, Role::expert_up_bias, Role::expert_down_bias});
   add(roles, moe.d_shared > 0, {Role::shared_gate, Role::shared_up, Role::shared_down});
@@ -204,6 +245,9 @@ ExpectedShape relative_shape(Role role, const ArchSpec& spec, int layer) {
 
 std::vector<Role> layer_roles(const ArchSpec& spec, int layer) {
   Roles roles;
+  add_ngrams(roles, spec, layer);
+  add_mix(roles, spec, Role::mix1_norm);
+  add_mix(roles, spec, Role::mix2_norm);
   add_norm(roles, spec, spec.has_ln1, Role::ln1);
   add(roles, spec.has_norm_gate(layer, Role::ln1), {Role::ln1_gate_down, Role::ln1_gate_up});
   add_mixer(roles, spec, layer);
@@ -229,6 +273,7 @@ std::vector<Role> outer_roles(const ArchSpec& spec) {
   add_norm(roles, spec, spec.embed_norm, Role::embed_norm);
   add(roles, spec.d_per_layer > 0,
       {Role::per_layer_embed, Role::per_layer_proj, Role::per_layer_norm});
+  add_mix(roles, spec, Role::mix_final_norm);
   add_norm(roles, spec, spec.has_final_norm, Role::ln_final);
   add(roles, spec.pre_affine && spec.has_final_norm, {Role::ln_final_pre});
   add(roles, spec.depth_block > 0, {Role::depth_final_query});
@@ -248,6 +293,7 @@ ExpectedShape expected_shape(Role role, const ArchSpec& spec, int layer) {
   const bool is_latent = spec.latent.kv_rank > 0;
   const Words words{spec, d, static_cast<int>(d_mlp)};
   const std::string &model = words.model, &mlp = words.mlp, &q = words.q;
+  if (auto shape = stream_role_shape(role, spec, layer)) return *std::move(shape);
   switch (role) {
     case Role::embed:
     case Role::unembed:
@@ -269,8 +315,16 @@ ExpectedShape expected_shape(Role role, const ArchSpec& spec, int layer) {
       return {{d_model, P}, model + ", " + words.per_layer()};
     case Role::layer_scale:
       return {{1}, "a number a layer"};
+    case Role::o_down:
+      return {{std::int64_t{spec.o_groups} * spec.o_rank, z_width / std::max(spec.o_groups, 1)},
+              fmt::format("{} groups of rank {}, {}", spec.o_groups, spec.o_rank, q)};
+    case Role::route_table:
+      return {{vocab, moe.n_used}, fmt::format("vocab_size {}, {} experts", vocab, moe.n_used)};
     case Role::q:
       if (is_latent) return latent_shape(role, spec);
+      if (in_block && spec.mixer(layer) == Mixer::shared)
+        return {{q_width, spec.latent.q_rank},
+                fmt::format("{}, q_lora_rank {}", q, spec.latent.q_rank)};
       return {{q_width, d_model}, q + ", " + model};
     case Role::k:
       if (is_latent) return latent_shape(role, spec);
@@ -281,6 +335,9 @@ ExpectedShape expected_shape(Role role, const ArchSpec& spec, int layer) {
     case Role::o:
       if (spec.mixer(layer) == Mixer::delta)
         return {{d_model, spec.delta.n_value_heads * spec.delta.value_dim}, model};
+      if (spec.o_rank > 0)
+        return {{d_model, std::int64_t{spec.o_groups} * spec.o_rank},
+                fmt::format("{}, {} groups of rank {}", model, spec.o_groups, spec.o_rank)};
       return {{d_model, z_width}, model + ", " + q};
     case Role::q_bias:
       return {{q_width}, q};
@@ -318,17 +375,19 @@ ExpectedShape expected_shape(Role role, const ArchSpec& spec, int layer) {
       if (spec.n_inputs(layer) == 1) return {{d_model}, model};
       return {{spec.n_inputs(layer), d_model}, "queries for q, k and v, " + model};
     case Role::q_a:
-    case Role::q_a_norm:
+    case Role::q_a_norm:  // also of shared mixers
     case Role::kv_a:
     case Role::kv_a_norm:
       return latent_shape(role, spec);
     case Role::index_q:
-      return {{std::int64_t{1} * spec.index.n_heads * spec.index.head_dim, spec.latent.q_rank},
+      return {{std::int64_t{1} * spec.index.n_heads * spec.index.head_dim,
+               spec.latent.q_rank > 0 ? spec.latent.q_rank : d_model},
               words.index()};
     case Role::index_k:
       return {{spec.index.head_dim, d_model}, words.index()};
     case Role::index_weights:
       return {{spec.index.n_heads, d_model}, words.index()};
+    case Role::index_q_norm:
     case Role::index_k_norm:
     case Role::index_k_norm_bias:
       return {{spec.index.head_dim}, words.index()};

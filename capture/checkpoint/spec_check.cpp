@@ -45,7 +45,7 @@ std::string wrong_sources(const ArchSpec& spec) {
 }
 
 std::string wrong_list(const ArchSpec& spec) {
-  const std::array<std::pair<const char*, std::size_t>, 10> lists = {
+  const std::array<std::pair<const char*, std::size_t>, 14> lists = {
       {{"window", spec.window.size()},
        {"layer_kv_heads", spec.layer_kv_heads.size()},
        {"layer_head_dims", spec.layer_head_dims.size()},
@@ -55,6 +55,10 @@ std::string wrong_list(const ArchSpec& spec) {
        {"mixers", spec.mixers.size()},
        {"sinks", spec.sinks.size()},
        {"layer_ropes", spec.layer_ropes.size()},
+       {"ngram_layers", spec.ngram_layers.size()},
+       {"compress", spec.compress.size()},
+       {"compress_pairs", spec.compress_pairs.size()},
+       {"table_layers", spec.table_layers.size()},
        {"moe_layers", spec.moe_layers.size()}}};
   for (const auto& [name, size] : lists)
     if (size != 0 && size != static_cast<std::size_t>(spec.n_layers))
@@ -154,6 +158,66 @@ std::string wrong_depth(const ArchSpec& spec) {
   return "";
 }
 
+return "";
+}
+
+std::string wrong_streams(const ArchSpec& spec) {
+  const StreamSpec& streams = spec.streams;
+  const NgramSpec& ngram = spec.ngram;
+  const bool is_gated = spec.has_streams() && streams.mix == StreamMix::gated;
+  std::string wrong = out_of_bounds({{"streams.n", streams.n, 1, 64},
+                                     {"streams.rank", streams.rank, is_gated ? 1 : 0, kMostDims},
+                                     {"streams.n_rounds", streams.n_rounds, 0, 1000}});
+  if (wrong.empty() && spec.state_width() > kMostSize) wrong = "the streams are too wide together";
+  if (wrong.empty() && !(streams.eps >= 0)) wrong = fmt::format("streams.eps is {}", streams.eps);
+  if (wrong.empty() && spec.has_streams() &&
+      (spec.parallel || spec.post_norm || spec.pre_affine || spec.residual_scale != 1 ||
+       spec.layer_scale || spec.d_per_layer > 0 || spec.moe.beside_dense))
+    wrong =
+        "several streams do not go with parallel, post_norm, pre_affine, residual_scale, "
+        "layer_scale, d_per_layer or moe.beside_dense";
+  if (!wrong.empty() || spec.ngram_layers.empty()) return wrong;
+  if (!is_gated) return "ngram_layers need streams of the mix gated";
+  wrong = out_of_bounds({{"ngram.width", ngram.width, 1, kMostSize},
+                         {"ngram.longest", ngram.longest, 2, 64},
+                         {"ngram.n_heads", ngram.n_heads, 1, kMostDims},
+                         {"ngram.n_taps", ngram.n_taps, 1, kMostDims},
+                         {"ngram.n_shards", ngram.n_shards, 1, kMostDims}});
+  if (wrong.empty() && ngram.width % ngram.n_hashes() != 0)
+    wrong =
+        fmt::format("ngram.width {} does not divide into {} hashes", ngram.width, ngram.n_hashes());
+  return wrong;
+}
+
+// One head that is key and value, compressed entries, an output in groups.
+std::string wrong_shared(const ArchSpec& spec) {
+  const bool is_shared = has(spec, Mixer::shared);
+  const LatentSpec& latent = spec.latent;
+  if (!is_shared)
+    return spec.compress.empty() && spec.o_rank == 0 ? ""
+                                                     : "compress and o_rank need shared layers";
+  for (const int m : spec.compress)
+    if (m < 0 || m > kMostSize) return fmt::format("compress holds {}", m);
+  for (int layer = 0; layer < spec.n_layers; ++layer)
+    if (spec.compresses_pairs(layer) && (spec.compress_of(layer) == 0 || spec.index.n_heads == 0))
+      return "compress_pairs needs compress, and an index";
+  if (std::string wrong = out_of_bounds({{"latent.q_rank", latent.q_rank, 1, kMostSize},
+                                         {"latent.nope_dim", latent.nope_dim, 0, kMostDims},
+                                         {"latent.rope_dim", latent.rope_dim, 2, kMostDims},
+                                         {"o_groups", spec.o_groups, 1, spec.n_heads},
+                                         {"o_rank", spec.o_rank, 1, kMostSize}});
+      !wrong.empty())
+    return wrong;
+  if (spec.head_dim != latent.nope_dim + latent.rope_dim || spec.n_kv_heads != 1 ||
+      spec.z_width() % spec.o_groups != 0)
+    return "shared layers need one key head of latent.nope_dim + latent.rope_dim, and heads that "
+           "divide into o_groups";
+  if (spec.n_heads % spec.o_groups != 0 || spec.qkv_bias || spec.attn_gate || spec.bidirectional ||
+      spec.qk_norm != QkNorm::none)
+    return "shared layers have no biases, gates or q/k norms, and heads divide into o_groups";
+  return "";
+}
+
 std::string wrong_rope(const RopeSpec& rope) {
   if (!(rope.theta > 0)) return fmt::format("rope.theta is {}", rope.theta);
   if (!(rope.factor > 0)) return fmt::format("rope.factor is {}", rope.factor);
@@ -182,6 +246,7 @@ std::string contradiction(const ArchSpec& spec) {
                                      {"norm_gate_rank", spec.norm_gate_rank, 0, kMostSize},
                                      {"index.n_heads", index.n_heads, 0, kMostHeads},
                                      {"index.head_dim", index.head_dim, 0, kMostDims},
+                                     {"index.block", index.block, 0, kMostSize},
                                      {"index.top_k", index.top_k, 0, kMostSize}});
   if (wrong.empty() && spec.n_heads % spec.n_kv_heads != 0)
     wrong =
@@ -210,8 +275,13 @@ std::string contradiction(const ArchSpec& spec) {
   if (wrong.empty() && !spec.layer_head_dims.empty() &&
       (is_latent || spec.qk_norm == QkNorm::whole))
     wrong = "layer_head_dims needs plain attention with norms per head or none";
-  if (wrong.empty() && index.n_heads > 0 && (!is_latent || index.head_dim < 1 || index.top_k < 1))
-    wrong = "index needs latent layers, a head_dim and a top_k";
+  if (wrong.empty() && index.n_heads > 0 && (index.head_dim < 1 || index.top_k < 1))
+    wrong = "index needs a head_dim and a top_k";
+  if (wrong.empty() && index.n_heads > 0 && index.block == 0 && !is_latent &&
+      !has(spec, Mixer::shared))
+    wrong = "index without block needs latent or shared layers";
+  if (wrong.empty()) wrong = wrong_streams(spec);
+  if (wrong.empty()) wrong = wrong_shared(spec);
   if (wrong.empty() && !(spec.norm_eps >= 0)) wrong = fmt::format("norm_eps is {}", spec.norm_eps);
   if (wrong.empty() && spec.query_growth != 0 && !(spec.query_growth_context > 0))
     wrong = "query_growth needs a query_growth_context above 0";

@@ -20,10 +20,11 @@ inline constexpr std::array<std::string_view, 7> kRopeScalings = {
     "none", "linear", "dynamic", "llama3", "yarn", "longrope", "proportional"};
 inline constexpr std::array<std::string_view, 4> kActivations = {"silu", "gelu", "gelu_tanh",
                                                                  "relu"};
-inline constexpr std::array<std::string_view, 4> kMixers = {"attention", "latent", "delta",
-                                                            "relative"};
-inline constexpr std::array<std::string_view, 3> kRouterScores = {"softmax", "chosen_softmax",
-                                                                  "sigmoid"};
+inline constexpr std::array<std::string_view, 5> kMixers = {"attention", "latent", "delta",
+                                                            "relative", "shared"};
+inline constexpr std::array<std::string_view, 4> kRouterScores = {"softmax", "chosen_softmax",
+                                                                  "sigmoid", "sqrt_softplus"};
+inline constexpr std::array<std::string_view, 2> kStreamMixes = {"gated", "balanced"};
 
 template <class S, class V>
 void visit_rope(S& rope, V& visit) {
@@ -64,6 +65,7 @@ void visit_moe(S& moe, V& visit) {
   visit.field("sharpness", moe.sharpness);
   visit.field("gate_cap", moe.gate_cap);
   visit.field("up_cap", moe.up_cap);
+  visit.field("up_shift", moe.up_shift);
   visit.field("d_shared", moe.d_shared);
   visit.field("shared_router", moe.shared_router);
   visit.field("beside_dense", moe.beside_dense);
@@ -84,6 +86,25 @@ void visit_index(S& index, V& visit) {
   visit.field("n_heads", index.n_heads);
   visit.field("head_dim", index.head_dim);
   visit.field("top_k", index.top_k);
+  visit.field("block", index.block);
+}
+
+template <class S, class V>
+void visit_streams(S& streams, V& visit) {
+  visit.field("n", streams.n);
+  visit.choice("mix", streams.mix, kStreamMixes);
+  visit.field("rank", streams.rank);
+  visit.field("n_rounds", streams.n_rounds);
+  visit.field("eps", streams.eps);
+}
+
+template <class S, class V>
+void visit_ngram(S& ngram, V& visit) {
+  visit.field("width", ngram.width);
+  visit.field("longest", ngram.longest);
+  visit.field("n_heads", ngram.n_heads);
+  visit.field("n_taps", ngram.n_taps);
+  visit.field("n_shards", ngram.n_shards);
 }
 
 template <class S, class V>
@@ -137,6 +158,9 @@ void visit_spec(S& spec, V& visit) {
   visit.choice("qk_norm", spec.qk_norm, kQkNorms);
   visit.field("pre_affine", spec.pre_affine);
   visit.field("norm_gate_rank", spec.norm_gate_rank);
+  visit.group("streams", spec.streams, [](auto& streams, auto& v) { visit_streams(streams, v); });
+  visit.group("ngram", spec.ngram, [](auto& ngram, auto& v) { visit_ngram(ngram, v); });
+  visit.field("ngram_layers", spec.ngram_layers);
   visit.field("parallel", spec.parallel);
   visit.field("embed_scale", spec.embed_scale);
   visit.field("residual_scale", spec.residual_scale);
@@ -171,11 +195,17 @@ void visit_spec(S& spec, V& visit) {
   visit.group("delta", spec.delta, [](auto& delta, auto& v) { visit_delta(delta, v); });
   visit.group("relative", spec.relative,
               [](auto& relative, auto& v) { visit_relative(relative, v); });
+  visit.field("delta_sigmoid", spec.delta_sigmoid);
+  visit.field("compress", spec.compress);
+  visit.field("compress_pairs", spec.compress_pairs);
+  visit.field("o_groups", spec.o_groups);
+  visit.field("o_rank", spec.o_rank);
   visit.choice("activation", spec.activation, kActivations);
   visit.field("mlp_gated", spec.mlp_gated);
   visit.field("mlp_bias", spec.mlp_bias);
   visit.group("moe", spec.moe, [](auto& moe, auto& v) { visit_moe(moe, v); });
   visit.field("moe_layers", spec.moe_layers);
+  visit.field("table_layers", spec.table_layers);
   visit.field("has_head", spec.has_head);
   visit.field("n_logits", spec.n_logits);
   visit.field("tied", spec.tied);

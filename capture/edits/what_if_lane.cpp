@@ -101,7 +101,7 @@ at::Tensor WhatIfLane::mean_of(std::size_t i, const Place& place) const {
 
 at::Tensor WhatIfLane::set_dims(std::size_t i, const ResidualSet& set, Site site, int layer,
                                 const at::Tensor& x) const {
-  const at::Tensor dims = parts_.dims(set.dims), old = x.index_select(-1, dims);
+  const at::Tensor dims = parts_.state_dims(set.dims), old = x.index_select(-1, dims);
   at::Tensor values;
   switch (set.how) {
     case ResidualSet::How::value:

@@ -97,9 +97,19 @@ void WhatIfParts::check(std::size_t i) {
         using E = std::decay_t<decltype(e)>;
         layers_of(e.layers);
         if constexpr (requires { e.heads; }) heads_of(e.heads);
-        if constexpr (requires { e.dims; }) dims_of(e.dims);
+        if constexpr (std::is_same_v<E, ResidualSet>)
+          e.dims.within(spec.state_width(), fmt::format("{}: dims", name));
+        else if constexpr (requires { e.dims; })
+          dims_of(e.dims);
         if constexpr (requires { e.sites; }) check_sites(name, e.sites, spec);
         if constexpr (requires { e.norms; }) check_norms(name, e.norms, spec);
+        if constexpr (requires { e.norms; }) {
+          if (spec.has_streams() && !spec.has_ln1 && !spec.has_ln2 && !spec.has_final_norm)
+            throw Error(ErrorKind::unsupported,
+                        fmt::format("{}: this model's norms are part of the mixes of its {} "
+                                    "residual streams and cannot be edited",
+                                    name, spec.streams.n));
+        }
         if (!takes_effect(e))
           refuse(fmt::format("{}: its names and layers have no place in common{}", name,
                              spec.mixers.empty() ? "" : " with what this model has there"));
@@ -150,8 +160,8 @@ void WhatIfParts::add_replacement(std::size_t i, const NormReplace& edit) {
       if (!file && edit.lambda != 1)
         by.pre_gain = at::ones({D}, at::dtype(at::kFloat).device(device))
                           .index_fill_(0, dims(edit.dims), edit.lambda);
-      const bool has_own = spec.pre_affine && (role == Role::ln1 || role == Role::ln2 ||
-                                               role == Role::ln_final);
+      const bool has_own =
+          spec.pre_affine && (role == Role::ln1 || role == Role::ln2 || role == Role::ln_final);
       if (has_own) by.own_pre_gain = own_pre_gain(role, layer);
     } else if (file) {
       by.gate_down = file->read(prefix + ".gate_down", {-1, D});

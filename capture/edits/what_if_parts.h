@@ -42,6 +42,9 @@ struct WhatIfParts {
   at::Tensor dims(const IndexSet& set) const {
     return index_tensor(set.within(spec.d_model, "dims"), device);
   }
+  at::Tensor state_dims(const IndexSet& set) const {  // of a residual state, all its streams
+    return index_tensor(set.within(spec.state_width(), "dims"), device);
+  }
   template <class E>
   bool at_norm(const E& edit, Role role, int layer) const {
     // Blocks are chosen by layers; the final norm belongs to no block, so a choice leaves it out.

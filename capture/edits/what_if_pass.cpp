@@ -136,7 +136,7 @@ void WhatIfPass::prepare_residual(Site site, int layer, const std::vector<at::Te
     if (set == nullptr || set->how != ResidualSet::How::mean ||
         !is_at_state(*set, site, layer, parts_->spec.n_layers))
       continue;
-    MaskedMean mean(parts_->dims(set->dims));
+    MaskedMean mean(parts_->state_dims(set->dims));
     for (std::size_t lane = 0; lane < states.size(); ++lane)
       mean.add(states[lane][0], parts_->mask(set->tokens, token_ids[lane]));
     if (mean.n > 0) parts_->means[{i, Place{Role::ln1, site, layer}}] = mean.value();

@@ -19,10 +19,11 @@ struct AttentionStats {
   std::vector<float> lse, null_mass, entropy, max_prob, logit_max, logit_gap, distance, first4,
       last8, out_norm, out_norm_sum;
   std::vector<double> key_mass;
-  std::vector<std::int32_t> visible;  // [T] queries that see the key
-  std::vector<float> value_norm;      // [G, T]
-  std::vector<float> window;          // [H, W, W], W = min(T, 64)
-  std::vector<float> thumbnail;       // [H, B, B], B = min(T, 64)
+  std::vector<std::int32_t> visible;   // [T] queries that see the key
+  std::vector<float> value_norm;       // [G, T]
+  std::vector<float> compressed_mass;  // [H, T] share of the compressed entries; empty = none
+  std::vector<float> window;           // [H, W, W], W = min(T, 64)
+  std::vector<float> thumbnail;        // [H, B, B], B = min(T, 64)
   AttentionStats(int heads, int kv_heads, int tokens);
 };
 
@@ -46,6 +47,15 @@ inline constexpr int kAllKeys = -1;
 // c·tanh(s/c); key j visible to i iff i − window < j ≤ i (window 0: all j ≤ i; kAllKeys: all);
 // query head h uses kv head h / (H/G). With a sink logit b,
 // p_ij = e^s_ij / (e^b + Σ_k e^s_ik), and the null route takes e^b / (…).
+// Keys that stand for a window of tokens each, beside the tokens' own: entry w covers `span` tokens
+// from w·span on and is seen by queries from its last token on.
+struct CompressedKeys {
+  at::Tensor k, v;    // [W, G, d], [W, G, d_v]; undefined = none
+  at::Tensor chosen;  // [T, n] entries that each query sees of those, W = none; undefined = all
+  int span = 0;
+  at::Tensor weights = {};  // [H, T, W] float32 on the CPU, to be filled in; undefined = not wanted
+};
+
 struct AttentionCall {
   at::Tensor q, k, v;
   double scale = 1;
@@ -54,16 +64,17 @@ struct AttentionCall {
   double cap = 0;                       // 0 = none
   at::Tensor sink = {};                 // [H, T] float32 logits of the null route; undefined = none
   // [T, k] keys that each query sees of those that it could see, each once, in any order; later
-  // ones count for nothing. int64; undefined = all.
+  // ones and T count for nothing. int64; undefined = all.
   at::Tensor selected = {};
   // r [T, H, d_r] and profiles [d_r, E], float32: r_i · profiles[:, i − j] joins the score of a key
   // less than E behind, before the cap; undefined = none. For causal attention.
   at::Tensor r = {}, profiles = {};
+  CompressedKeys entries = {};  // only the reference body knows them
 };
 
 // Whether attend_fused can compute this call, on the CPU.
 inline bool fused_knows(const AttentionCall& call) {
-  return call.window != kAllKeys || call.edit == nullptr;
+  return (call.window != kAllKeys || call.edit == nullptr) && !call.entries.k.defined();
 }
 
 // stats.value_norm [G, T] from norms [H, T] of values that an edit scaled by query head; NaN where

@@ -69,13 +69,14 @@ void row_statistics(const at::Tensor& scores, const at::Tensor& p, const at::Ten
   const auto options = at::TensorOptions().dtype(at::kDouble).device(p.device());
   const at::Tensor i = at::arange(t.row, t.row + t.n_rows, options).unsqueeze(1);
   const at::Tensor j = at::arange(t.key_begin, t.key_end, options).unsqueeze(0);
-  copy_rows(pd.mul((i - j).abs()).sum(-1), t, T, stats.distance);
-  copy_rows(pd.mul(j.lt(4)).sum(-1), t, T, stats.first4);
-  copy_rows(pd.mul(j.gt(i - 8).logical_and(j.le(i))).sum(-1), t, T, stats.last8);
+  const int n_keys = t.key_end - t.key_begin;
+  const at::Tensor of_tokens = pd.narrow(-1, 0, n_keys);  // compressed entries have no position
+  copy_rows(of_tokens.mul((i - j).abs()).sum(-1), t, T, stats.distance);
+  copy_rows(of_tokens.mul(j.lt(4)).sum(-1), t, T, stats.first4);
+  copy_rows(of_tokens.mul(j.gt(i - 8).logical_and(j.le(i))).sum(-1), t, T, stats.last8);
   copy_rows(p.matmul(value_norm.unsqueeze(-1)).squeeze(-1), t, T, stats.out_norm_sum);
 
-  const at::Tensor mass = pd.sum(-2).to(at::kCPU).contiguous();  // [heads, keys]
-  const int n_keys = t.key_end - t.key_begin;
+  const at::Tensor mass = of_tokens.sum(-2).to(at::kCPU).contiguous();  // [heads, keys]
   for (int h = 0; h < t.n_heads; ++h)
     for (int key = 0; key < n_keys; ++key)
       stats.key_mass[std::int64_t{t.head + h} * T + t.key_begin + key] +=
@@ -126,10 +127,13 @@ NormalizedScores edited_rows(const at::Tensor& scores, const Tile& t, const Atte
   const at::Tensor own = at::arange(t.row, t.row + t.n_rows, options)
                              .unsqueeze(1)
                              .eq(at::arange(t.key_begin, t.key_end, options).unsqueeze(0));
+  const std::int64_t n_entries = scores.size(-1) - own.size(-1);  // which no edit takes away
   at::Tensor p = at::empty_like(scores), null = at::empty_like(scores.select(-1, 0));
+  NormalizedScores own_rows;  // of heads as they are: all at once, to the bit as without an edit
   for (int h = 0; h < t.n_heads; ++h) {
     const int head = t.head + h;
-    at::Tensor row = scores[h];
+    const at::Tensor scores_of_head = scores[h];
+    at::Tensor row = scores_of_head;
     at::Tensor lost;
     if (edit.lost.defined()) {
       // A query at a lost position keeps its own key.
@@ -137,11 +141,15 @@ NormalizedScores edited_rows(const at::Tensor& scores, const Tile& t, const Atte
                  .narrow(0, t.key_begin, t.key_end - t.key_begin)
                  .unsqueeze(0)
                  .logical_and(own.logical_not());
+      lost = at::constant_pad_nd(lost, {0, n_entries}, 0);
       if (edit.renormalize[head].item<bool>()) row = row.masked_fill(lost, -inf);
     }
     const auto& normalizer = edit.normalizers[static_cast<std::size_t>(head)];
-    NormalizedScores made = normalizer
-                                ? normalize(*normalizer, row)
+    const bool is_as_it_is = !normalizer && row.is_same(scores_of_head);
+    if (is_as_it_is && !own_rows.p.defined()) own_rows = with_own_sink(scores, sink);
+    NormalizedScores made = normalizer ? normalize(*normalizer, row)
+                            : is_as_it_is
+                                ? NormalizedScores{own_rows.p[h], own_rows.null_mass[h]}
                                 : with_own_sink(row, sink.defined() ? sink[h] : at::Tensor());
     if (lost.defined()) {
       made.null_mass = made.null_mass + made.p.masked_fill(lost.logical_not(), 0).sum(-1);
@@ -151,6 +159,19 @@ NormalizedScores edited_rows(const at::Tensor& scores, const Tile& t, const Atte
     null[h].copy_(made.null_mass);
   }
   return {p, null};
+}
+
+// [rows, entries] true where the query sees the entry.
+at::Tensor visible_entries(const CompressedKeys& entries, const Tile& t) {
+  const auto options = at::TensorOptions().dtype(at::kLong).device(entries.k.device());
+  const std::int64_t n = entries.k.size(0);
+  const at::Tensor n_seen =
+      at::arange(t.row + 1, t.row + t.n_rows + 1, options).floor_divide(entries.span);
+  const at::Tensor seen = at::arange(n, options).unsqueeze(0).lt(n_seen.unsqueeze(1));
+  if (!entries.chosen.defined()) return seen;
+  const at::Tensor chosen = at::zeros({t.n_rows, n + 1}, seen.options())
+                                .scatter_(1, entries.chosen.narrow(0, t.row, t.n_rows), true);
+  return seen.logical_and(chosen.narrow(1, 0, n));
 }
 
 }  // namespace
@@ -169,6 +190,14 @@ at::Tensor attend_reference(const AttentionCall& call, const TileGeometry& tile,
   const at::Tensor host_norms = norms.to(at::kCPU).contiguous();
   group_value_norms(
       {host_norms.const_data_ptr<float>(), host_norms.const_data_ptr<float>() + H * T}, stats);
+  const CompressedKeys& entries = call.entries;
+  const bool has_entries = entries.k.defined();
+  const auto entry_heads = [&](const at::Tensor& x) {  // [W, G, d] -> [H, W, d]
+    return has_entries ? x.transpose(0, 1).to(at::kFloat).repeat_interleave(repeat, 0)
+                       : at::Tensor();
+  };
+  const at::Tensor entry_k = entry_heads(entries.k), entry_v = entry_heads(entries.v);
+  if (has_entries) stats.compressed_mass.resize(static_cast<std::size_t>(H) * T);
   at::Tensor z = at::empty({H, T, v.size(2)}, q.options());
   for (int row = 0; row < T; row += tile.rows) {
     const int n_rows = std::min(tile.rows, T - row);
@@ -185,8 +214,13 @@ at::Tensor attend_reference(const AttentionCall& call, const TileGeometry& tile,
       const auto keys = [&](const at::Tensor& x) {
         return heads(x).narrow(1, t.key_begin, t.key_end - t.key_begin);
       };
-      at::Tensor scores =
-          heads(q).narrow(1, row, n_rows).matmul(keys(k).transpose(1, 2)).mul(call.scale);
+      const auto with_entries = [&](const at::Tensor& of_keys, const at::Tensor& of_entries) {
+        return has_entries ? at::cat({keys(of_keys), heads(of_entries)}, 1) : keys(of_keys);
+      };
+      at::Tensor scores = heads(q)
+                              .narrow(1, row, n_rows)
+                              .matmul(with_entries(k, entry_k).transpose(1, 2))
+                              .mul(call.scale);
       if (call.r.defined())
         scores = scores + relative_logits(call.r.narrow(0, row, n_rows).narrow(1, head, n_heads),
                                           call.profiles, row, t.key_begin, t.key_end);
@@ -195,10 +229,11 @@ at::Tensor attend_reference(const AttentionCall& call, const TileGeometry& tile,
           call.sink.defined() ? heads(call.sink).narrow(1, row, n_rows) : at::Tensor();
       at::Tensor seen = visible_mask(t, call.window, scores.device());
       if (call.selected.defined()) {
-        const at::Tensor chosen = at::zeros({n_rows, T}, seen.options())
+        const at::Tensor chosen = at::zeros({n_rows, T + 1}, seen.options())
                                       .scatter_(1, call.selected.narrow(0, row, n_rows), true);
         seen = seen.logical_and(chosen.narrow(1, t.key_begin, t.key_end - t.key_begin));
       }
+      if (has_entries) seen = at::cat({seen, visible_entries(entries, t)}, 1);
       const double inf = std::numeric_limits<double>::infinity();
       const at::Tensor masked = scores.masked_fill(seen.logical_not(), -inf);
       const NormalizedScores made = call.edit != nullptr ? edited_rows(masked, t, *call.edit, sink)
@@ -206,11 +241,20 @@ at::Tensor attend_reference(const AttentionCall& call, const TileGeometry& tile,
       const at::Tensor& p = made.p;
       copy_rows(made.null_mass, t, T, stats.null_mass);
       const bool is_softmax = call.edit == nullptr && !call.sink.defined();
-      row_statistics(scores, p, seen, t, keys(norms), !is_softmax, stats);
-      const at::Tensor out = p.matmul(keys(v));
+      const at::Tensor values = with_entries(v, entry_v);
+      row_statistics(scores, p, seen, t, has_entries ? values.norm(2, -1) : keys(norms),
+                     !is_softmax, stats);
+      const at::Tensor out = p.matmul(values);
       copy_rows(out.norm(2, -1), t, T, stats.out_norm);
       z.narrow(0, head, n_heads).narrow(1, row, n_rows).copy_(out);
-      const at::Tensor host = p.to(at::kCPU).contiguous();
+      const int n_keys = t.key_end - t.key_begin;
+      if (has_entries) {
+        const at::Tensor share = p.narrow(-1, n_keys, entry_k.size(1));
+        copy_rows(share.sum(-1), t, T, stats.compressed_mass);
+        if (entries.weights.defined())
+          entries.weights.narrow(0, head, n_heads).narrow(1, row, n_rows).copy_(share);
+      }
+      const at::Tensor host = p.narrow(-1, 0, n_keys).to(at::kCPU).contiguous();
       pictures(host, t, stats);
       if (float* map = maps != nullptr ? maps->begin_tile(head, n_heads, row, n_rows) : nullptr) {
         store_map(host, t, T, map);

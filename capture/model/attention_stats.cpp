@@ -53,7 +53,7 @@ void count_visible(const AttentionCall& call, AttentionStats& stats) {
       const std::int64_t key = keys[query * selected.size(1) + i];
       const bool is_seen =
           window == kAllKeys || (key <= query && (window == 0 || key > query - window));
-      stats.visible[static_cast<std::size_t>(key)] += is_seen ? 1 : 0;
+      if (is_seen && key < T) ++stats.visible[static_cast<std::size_t>(key)];
     }
 }
 

@@ -3,6 +3,8 @@
 
 #include <ATen/ATen.h>
 
+#include <functional>
+
 #include "capture/model/forward.h"
 
 // Parts of a block that several kinds of block share; see forward.h for what they are given.
@@ -18,6 +20,8 @@ struct AttentionParts {
   at::Tensor selected = {};
   at::Tensor sink = {};
   at::Tensor r = {}, profiles = {};
+  CompressedKeys entries = {};
+  std::function<at::Tensor(const at::Tensor& z)> behind = {};  // of what attention puts out
 };
 
 // Softmax attention of rotated queries and keys, up to z [1, T, H, d_v]; n1 is what they were made
@@ -25,7 +29,8 @@ struct AttentionParts {
 at::Tensor attend(const BlockPass& pass, const at::Tensor& n1, at::Tensor rot_q,
                   const at::Tensor& rot_k, const at::Tensor& v, const AttentionParts& parts = {});
 
-// What follows attention: z ⊙ σ(gate) with a gate [1, T, H·d_v] (undefined = none), tap, W_o.
+// What follows attention: z ⊙ σ(gate) with a gate [1, T, H·d_v] (undefined = none), tap, W_o, in
+// front of it the narrow layer by groups of heads where there is one.
 at::Tensor attention_output(const BlockPass& pass, const at::Tensor& z, const at::Tensor& gate);
 
 // Multi-head latent attention (DeepSeek-V2): queries from a latent, keys and values from another,
@@ -37,13 +42,26 @@ at::Tensor latent_attention(const BlockPass& pass, const at::Tensor& n1);
 // their own where the block has three norms.
 at::Tensor relative_attention(const BlockPass& pass, const at::Tensor& n1, const at::Tensor& seen);
 
-// The keys that each query of a sparse layer sees: positions [T, top_k]; undefined = all. `latent`
-// [1, T, q_rank] is the normed query latent.
+// One head that is key and value of all, beside compressed entries (DeepSeek-V4).
+at::Tensor shared_attention(const BlockPass& pass, const at::Tensor& n1);
+// The entries of windows of m tokens, channel by channel: Σ_j softmax_j(gate_j + place_j) value_j
+// over the tokens of a window, or also those before it: then of two halves of the channels the
+// first one is for the next window. values, gates [T, c·d], place [m, c·d] -> [T/m, d], float32.
+at::Tensor compressed_entries(const at::Tensor& values, const at::Tensor& gates,
+                              const at::Tensor& place, bool sees_two);
+
+// The keys that each query of a sparse layer sees: positions [T, k], T = none; undefined = all.
+// `latent` [1, T, q_rank] is the normed query latent.
 at::Tensor indexed_keys(const BlockPass& pass, const at::Tensor& n1, const at::Tensor& latent);
-// The n_best causal keys of each query by Σ_h w_h relu(q_h · k · d^-1/2); later keys fill up where
-// a query has fewer. q [T, heads, d], k [T, d], weights [T, heads], float32 -> [T, n_best].
+// The same by blocks of index.block keys: a block's key is the mean over it, normed, at its first
+// position; the best complete blocks and the incomplete last one are seen (Qwen4-Exp).
+at::Tensor indexed_blocks(const BlockPass& pass, const at::Tensor& n1);
+// The n_best keys of each query by Σ_h w_h relu(q_h · k · d^-1/2) among those that are complete:
+// key j covers the tokens from j·span to (j+1)·span − 1. Later ones fill up where a query has
+// fewer. q [T, heads, d], k [T/span, d], weights [T, heads] (undefined = 1), float32 -> [T,
+// n_best].
 at::Tensor best_keys(const at::Tensor& q, const at::Tensor& k, const at::Tensor& weights,
-                     std::int64_t n_best);
+                     std::int64_t n_best, std::int64_t span = 1);
 
 // Gated delta-net: short causal convolution, linear attention with decay, gated output norm.
 at::Tensor delta_net(const BlockPass& pass, const at::Tensor& n1);

@@ -129,7 +129,8 @@ at::Tensor delta_net(const BlockPass& pass, const at::Tensor& n1) {
   if (wanted != nullptr)
     listener.on_tap(Site::linear_state_norm, layer, state_norm.t().unsqueeze(0));
   const at::Tensor rows = o.transpose(0, 1).unsqueeze(0);  // [1, T, Nv, dv]
-  const at::Tensor y = apply_norm(w.delta_norm, rows).y * (is_narrow ? z.sigmoid() : at::silu(z));
+  const at::Tensor y = apply_norm(w.delta_norm, rows).y *
+                       (is_narrow || spec.delta_sigmoid ? z.sigmoid() : at::silu(z));
   listener.on_tap(Site::linear_norm, layer, y);
   return linear_layer(y.flatten(2).to(n1.scalar_type()), w.o, {});
 }

@@ -36,7 +36,7 @@ at::Tensor normed(const BlockPass& pass, Role role, const Norm& norm, const at::
   if (!norm.exists()) return x;
   const bool is_first = role == Role::ln1;
   const at::Tensor seen = norm_input(x, pre_gain);
-  if (pre_gain.defined() || pass.spec.depth_block > 0)
+  if (pre_gain.defined() || pass.spec.depth_block > 0 || pass.spec.has_streams())
     pass.listener.on_norm_input(role, pass.layer, seen);
   const NormOutput out = pass.edits.on_norm(role, pass.layer, seen, norm);
   if (out.gate.defined())
@@ -69,6 +69,7 @@ at::Tensor added(const BlockPass& pass, Role half, const at::Tensor& stream,
   if (norm.exists() && !spec.post_norm) sum = post_normed(pass, is_first, sum);
   if (spec.residual_scale != 1) sum = sum * spec.residual_scale;
   listener.on_tap(is_first ? Site::attn_out : Site::mlp_out, layer, sum);
+  if (state.read.take.defined()) return write_streams(state.read, stream, sum);
   sum = is_first && spec.starts_depth_block(layer) ? restarted(pass, stream, sum) : stream + sum;
   if (!spec.post_norm) return sum;
   listener.on_tap(is_first ? Site::resid_mid_sum : Site::resid_post_sum, layer, sum);
@@ -131,6 +132,20 @@ at::Tensor residual_state(const BlockPass& pass, Site site, const at::Tensor& x)
   return state;
 }
 
+void tap_streams(TapListener& listener, Site norm, int layer, const StreamRead& read) {
+  if (!read.gate.defined() && !read.pre.defined()) return;
+  const auto tap = [&](int place, const at::Tensor& value) {
+    if (value.defined())
+      listener.on_tap(static_cast<Site>(static_cast<int>(norm) + place), layer, value);
+  };
+  tap(0, read.normed);
+  tap(1, read.gate);
+  tap(2, read.pre);
+  tap(3, read.mixed);
+  tap(read.gate.defined() ? 4 : 5, read.take);
+  tap(6, read.comb);
+}
+
 at::Tensor heads_of(const at::Tensor& x, std::int64_t first, std::int64_t heads, std::int64_t d) {
   return x.narrow(-1, first, heads * d).unflatten(-1, {heads, d});
 }
@@ -159,9 +174,11 @@ at::Tensor attend(const BlockPass& pass, const at::Tensor& n1, at::Tensor rot_q,
       parts.sink.defined() ? parts.sink : own_sink,
       parts.selected,
       parts.r,
-      parts.profiles};
-  const at::Tensor z = listener.on_attention(layer, call);
+      parts.profiles,
+      parts.entries};
+  at::Tensor z = listener.on_attention(layer, call);
   if (!z.defined()) return {};
+  if (parts.behind) z = parts.behind(z.unsqueeze(0))[0];
   return edits.on_z(layer, z.to(n1.scalar_type()).unsqueeze(0), n1);
 }
 
@@ -174,7 +191,12 @@ at::Tensor attention_output(const BlockPass& pass, const at::Tensor& given,
     z = (z * share).to(z.scalar_type());
   }
   pass.listener.on_tap(Site::z, pass.layer, z);
-  return linear_layer(z.flatten(2), pass.w.o, pass.w.o_bias);
+  at::Tensor flat = z.flatten(2);
+  if (pass.w.o_down.defined()) {  // [g, r, H·d_v / g], a product a group
+    const at::Tensor groups = flat[0].unflatten(-1, {pass.w.o_down.size(0), -1}).transpose(0, 1);
+    flat = groups.bmm(pass.w.o_down.transpose(1, 2)).transpose(0, 1).flatten(1).unsqueeze(0);
+  }
+  return linear_layer(flat, pass.w.o, pass.w.o_bias);
 }
 
 namespace {
@@ -245,7 +267,9 @@ at::Tensor softmax_attention(const BlockPass& pass, const at::Tensor& n1) {
   const auto [rot_k, values] =
       own_keys ? own_keys_values(pass, k, v) : state.keys_values.at(spec.source_of(layer));
   listener.on_tap(Site::v, layer, values);
-  const at::Tensor z = attend(pass, n1, rotate(q, rotary), rot_k, values);
+  AttentionParts parts;
+  if (spec.has_index(layer)) parts.selected = indexed_blocks(pass, n1);
+  const at::Tensor z = attend(pass, n1, rotate(q, rotary), rot_k, values, parts);
   if (!z.defined()) return {};
   const at::Tensor gate =
       spec.attn_gate ? qkv.narrow(-1, (H + G) * d + G * d_v, H * d_v) : at::Tensor();
@@ -260,6 +284,8 @@ at::Tensor mix_tokens(const BlockPass& pass, const at::Tensor& n1, const at::Ten
       return delta_net(pass, n1);
     case Mixer::relative:
       return relative_attention(pass, n1, seen);
+    case Mixer::shared:
+      return shared_attention(pass, n1);
     case Mixer::attention:
       break;
   }
@@ -269,7 +295,12 @@ at::Tensor mix_tokens(const BlockPass& pass, const at::Tensor& n1, const at::Ten
 }  // namespace
 
 at::Tensor half_input(const BlockPass& pass, Role half, const at::Tensor& stream) {
-  return pass.spec.depth_block > 0 ? depth_input(pass, half, stream) : stream;
+  if (pass.spec.depth_block > 0) return depth_input(pass, half, stream);
+  const bool is_first = half == Role::ln1;
+  pass.state.read = read_streams(pass.spec, is_first ? pass.w.mix1 : pass.w.mix2, stream);
+  tap_streams(pass.listener, is_first ? Site::hyper_attn_norm : Site::hyper_mlp_norm, pass.layer,
+              pass.state.read);
+  return pass.state.read.mixed;
 }
 
 at::Tensor attention_out(const BlockPass& pass, const at::Tensor& seen) {

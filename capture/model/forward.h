@@ -50,6 +50,8 @@ struct LaneState {
   std::map<int, std::pair<at::Tensor, at::Tensor>> keys_values;
   at::Tensor layer_inputs;               // [1, T, L, P]: a small input of its own for every layer
   std::vector<at::Tensor> block_states;  // [1, T, D]: sums over depth that are closed
+  StreamRead read;                       // how the half at work has read several streams
+  const std::vector<int>* token_ids = nullptr;
 };
 
 // Everything that a block of one prompt is run with.
@@ -67,8 +69,8 @@ struct BlockPass {
 // b c + a s). x [B, T, heads, d].
 at::Tensor rotate(const at::Tensor& x, const RotaryTable& rotary);
 
-// One block, x [B, T, D] -> [B, T, D]; norms, biases, gates and multipliers where the spec has
-// them:
+// One block, x [B, T, D] -> [B, T, D] (several residual streams: N·D, see streams.h); norms,
+// biases, gates and multipliers where the spec has them:
 //   n = N₁(x);  x += N₁'(Wo · Attn(RoPE(N_q(Wq n)), RoPE(N_k(Wk n)), Wv n));  x += N₂'(MLP(N₂(x)))
 // (post-norm: x ← N₁'(x + …), x ← N₂'(x + …); then what the layer adds of its own input), in two
 // halves, each from one residual state to the next, before that is edited or tapped. Of each half
@@ -94,6 +96,10 @@ inline at::Tensor input_of(const at::Tensor& seen, int input) {
 
 // What a norm reads: gain₁ ⊙ x, or x itself where there is no such gain.
 at::Tensor norm_input(const at::Tensor& x, const at::Tensor& pre_gain);
+
+// Taps what a mix of streams computed; `norm` is hyper_attn_norm, hyper_mlp_norm or
+// hyper_final_norm, after which the others of its place follow.
+void tap_streams(TapListener& listener, Site norm, int layer, const StreamRead& read);
 
 // A residual state as the rest of the model sees it: edited, then tapped.
 at::Tensor residual_state(const BlockPass& pass, Site site, const at::Tensor& x);

@@ -40,9 +40,9 @@ at::Tensor activated(const BlockPass& pass, const at::Tensor& gate, const at::Te
   if (!moe.has_own_unit()) return pass.edits.on_gate(pass.layer, gate, up, pass.spec.activation);
   if (moe.gate_cap > 0 || moe.up_cap > 0)  // Inkling 2: σ reads the gate itself
     return capped(gate, moe.gate_cap) * gate.sigmoid() * capped(up, moe.up_cap);
-  // GPT-OSS: gate · σ(s·gate) · (up + 1), the gate clamped above only.
+  // GPT-OSS: gate · σ(s·gate) · (up + 1), the gate clamped above only. DeepSeek-V4: up + 0.
   const at::Tensor g = gate.clamp_max(moe.clamp), u = up.clamp(-moe.clamp, moe.clamp);
-  return g * (g * moe.sharpness).sigmoid() * (u + 1);
+  return g * (g * moe.sharpness).sigmoid() * (u + moe.up_shift);
 }
 
 at::Tensor run_expert(const BlockPass& pass, const Expert& expert, const at::Tensor& x) {
@@ -106,7 +106,8 @@ void ExpertSource::shrink(std::int64_t bytes) {
   }
 }
 
-Routing route(const MoeSpec& moe, const at::Tensor& logits, const at::Tensor& choice_bias) {
+Routing route(const MoeSpec& moe, const at::Tensor& logits, const at::Tensor& choice_bias,
+              const at::Tensor& table) {
   const at::Tensor z = logits.to(at::kFloat);
   at::Tensor chosen, weights;  // [T, k]
   switch (moe.score) {
@@ -121,22 +122,30 @@ Routing route(const MoeSpec& moe, const at::Tensor& logits, const at::Tensor& ch
       chosen = largest(z, moe.n_used);
       weights = z.gather(-1, chosen).softmax(-1);
       break;
-    case RouterScore::sigmoid: {
-      const at::Tensor s = z.sigmoid();
-      chosen = largest(within_groups(moe, choice_bias.defined() ? s + choice_bias : s), moe.n_used);
+    case RouterScore::sigmoid:
+    case RouterScore::sqrt_softplus: {
+      const at::Tensor s = moe.score == RouterScore::sigmoid ? z.sigmoid() : at::softplus(z).sqrt();
+      chosen = table.defined()
+                   ? table
+                   : largest(within_groups(moe, choice_bias.defined() ? s + choice_bias : s),
+                             moe.n_used);
       weights = s.gather(-1, chosen);
       if (moe.renormalize) weights = weights / (weights.sum(-1, /*keepdim=*/true) + 1e-20);
       break;
     }
   }
-  return {z, at::zeros_like(z).scatter_(-1, chosen, weights * moe.scale)};
+  return {z, at::zeros_like(z).scatter_add_(-1, chosen, weights * moe.scale)};
 }
 
 at::Tensor moe_block(const BlockPass& pass, const at::Tensor& n, const at::Tensor& routed) {
   const auto& w = pass.w;
   const at::Tensor x = n[0];  // [T, D]
+  at::Tensor table;
+  if (w.route_table.defined())
+    table = w.route_table.index_select(
+        0, at::tensor(*pass.state.token_ids, at::kInt).to(w.route_table.device(), at::kLong));
   Routing routing =
-      route(pass.spec.moe, linear_layer(routed[0], w.router, w.router_bias), w.choice_bias);
+      route(pass.spec.moe, linear_layer(routed[0], w.router, w.router_bias), w.choice_bias, table);
   if (w.expert_scale.defined()) routing.weights = routing.weights * w.expert_scale;
   pass.listener.on_tap(Site::mlp_router_logits, pass.layer, routing.logits.unsqueeze(0));
   pass.listener.on_tap(Site::mlp_router, pass.layer, routing.weights.unsqueeze(0));

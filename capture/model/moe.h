@@ -47,7 +47,9 @@ class ExpertSource {
 struct Routing {
   at::Tensor logits, weights;
 };
-Routing route(const MoeSpec& moe, const at::Tensor& logits, const at::Tensor& choice_bias);
+// With `table` [T, k] its experts instead of the best ones.
+Routing route(const MoeSpec& moe, const at::Tensor& logits, const at::Tensor& choice_bias,
+              const at::Tensor& table = {});
 
 // Σ_e weight_e · expert_e(n) + the shared expert; n [1, T, D], the router reads `routed` [1, T, D].
 // Taps the router and the gate of the shared expert.

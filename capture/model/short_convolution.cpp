@@ -12,12 +12,12 @@ at::Tensor with_zeros_before(const at::Tensor& u, std::int64_t n) {
 
 }  // namespace
 
-at::Tensor short_convolution(const at::Tensor& u, const at::Tensor& w) {
+at::Tensor short_convolution(const at::Tensor& u, const at::Tensor& w, std::int64_t step) {
   const std::int64_t taps = w.size(1), T = u.size(1);
-  const at::Tensor padded = with_zeros_before(u, taps - 1);
+  const at::Tensor padded = with_zeros_before(u, (taps - 1) * step);
   at::Tensor sum = padded.narrow(1, 0, T) * w.select(1, 0);
   for (std::int64_t tap = 1; tap < taps; ++tap)
-    sum.addcmul_(padded.narrow(1, tap, T), w.select(1, tap));
+    sum.addcmul_(padded.narrow(1, tap * step, T), w.select(1, tap));
   return sum;
 }
 

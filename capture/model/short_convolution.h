@@ -6,8 +6,9 @@
 // Causal convolutions over a few tokens, each channel by itself; tokens before the first are 0.
 namespace sinkscope {
 
-// Σ_j w[c, K−1−j] u[t−j, c], in u's type: u [1, T, C], w [C, K]; the last tap is the current token.
-at::Tensor short_convolution(const at::Tensor& u, const at::Tensor& w);
+// Σ_j w[c, K−1−j] u[t−j·step, c], in u's type: u [1, T, C], w [C, K]; the last tap is the current
+// token.
+at::Tensor short_convolution(const at::Tensor& u, const at::Tensor& w, std::int64_t step = 1);
 
 // (u + short_convolution(u)) / √(K + 1), in float32, back in u's type.
 at::Tensor residual_convolution(const at::Tensor& u, const at::Tensor& w);

@@ -2,6 +2,7 @@
 #include "capture/model/weights.h"
 
 #include <c10/core/InferenceMode.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <chrono>
@@ -11,6 +12,7 @@
 #include "capture/checkpoint/read_together.h"
 #include "capture/model/linear.h"
 #include "capture/record/background.h"
+#include "core/error.h"
 
 namespace sinkscope {
 namespace {
@@ -72,6 +74,39 @@ class LayerReader {
     return values.defined() ? values.view({-1, model_.cols(role, layer_)}) : values;
   }
 
+  CompressorWeights compressor(Role first) {
+    const auto role = [first](int n) { return static_cast<Role>(static_cast<int>(first) + n); };
+    if (!has(first)) return {};
+    return {matrix({role(0)}), matrix({role(1)}), plain(role(2)), norm(role(3))};
+  }
+
+  // Whole numbers; [rows, cols].
+  at::Tensor table(Role role, std::int64_t end) {
+    if (!has(role)) return {};
+    const std::vector<std::int64_t> values = model_.read_integers(role, layer_);
+    for (const std::int64_t value : values)
+      if (value < 0 || value >= end)
+        throw Error(ErrorKind::corrupt,
+                    fmt::format("{}: tensor {} holds {}, expected 0 to {}", model_.path(),
+                                model_.tensor_name(role, layer_), value, end - 1));
+    const at::Tensor host = at::tensor(values, at::kLong).view({model_.rows(role, layer_), -1});
+    n_bytes_ += static_cast<std::int64_t>(host.nbytes());
+    return host.to(device_);
+  }
+
+  StreamMixer mixer(Role first) {
+    StreamMixer mixer = read_stream_mixer(model_, first, layer_, device_, dtype_);
+    n_bytes_ += mixer.n_bytes();
+    return mixer;
+  }
+
+  std::shared_ptr<const Ngrams> ngrams() {
+    if (!has(Role::ngram_table)) return nullptr;
+    auto ngrams = std::make_shared<const Ngrams>(model_, layer_, device_, dtype_);
+    n_bytes_ += ngrams->n_bytes();
+    return ngrams;
+  }
+
   std::int64_t n_bytes() const { return n_bytes_; }
   bool has(Role role) const { return model_.has(role, layer_); }
 
@@ -94,6 +129,10 @@ void read_attention(LayerReader& from, LayerWeights& w) {
   w.qkv = from.matrix({Role::q, Role::k, Role::v, Role::attn_gate});
   w.qkv_bias =
       from.vector({{Role::q_bias, Role::q}, {Role::k_bias, Role::k}, {Role::v_bias, Role::v}});
+  if (!from.has(Role::index_q)) return;
+  w.index_q = from.matrix({Role::index_q, Role::index_k});
+  w.index_q_norm = from.norm(Role::index_q_norm);
+  w.index_k_norm = from.norm(Role::index_k_norm);
 }
 
 void read_latents(LayerReader& from, LayerWeights& w) {
@@ -108,6 +147,21 @@ void read_latents(LayerReader& from, LayerWeights& w) {
   w.index_k = from.matrix({Role::index_k});
   w.index_weights = from.matrix({Role::index_weights});
   w.index_k_norm = from.norm(Role::index_k_norm);
+}
+
+void read_shared(LayerReader& from, const ArchSpec& spec, LayerWeights& w) {
+  w.q_a = from.matrix({Role::q_a});
+  w.q_a_norm = from.norm(Role::q_a_norm);
+  w.qkv = from.matrix({Role::q});
+  w.kv_a = from.matrix({Role::k});
+  w.k_norm = from.norm(Role::k_norm);
+  w.compressor = from.compressor(Role::compress_kv);
+  w.index_compressor = from.compressor(Role::index_kv);
+  if (from.has(Role::index_q)) {
+    w.index_q = from.matrix({Role::index_q});
+    w.index_weights = from.matrix({Role::index_weights});
+  }
+  w.o_down = from.matrix({Role::o_down}).unflatten(0, {spec.o_groups, spec.o_rank});
 }
 
 void read_delta(LayerReader& from, LayerWeights& w) {
@@ -139,8 +193,11 @@ void read_relative(LayerReader& from, RelativeWeights& w) {
   w.mlp_conv = from.table(Role::mlp_conv);
 }
 
-void read_mixer(LayerReader& from, Mixer mixer, LayerWeights& w) {
+void read_mixer(LayerReader& from, const ArchSpec& spec, Mixer mixer, LayerWeights& w) {
   switch (mixer) {
+    case Mixer::shared:
+      read_shared(from, spec, w);
+      break;
     case Mixer::attention:
       read_attention(from, w);
       break;
@@ -168,10 +225,11 @@ void read_mlp(LayerReader& from, bool is_gated, LayerWeights& w) {
   w.down_bias = from.vector({{Role::down_bias, Role::down}});
 }
 
-void read_mixture(LayerReader& from, LayerWeights& w) {
+void read_mixture(LayerReader& from, std::int64_t n_experts, LayerWeights& w) {
   w.router = from.matrix({Role::router});
   w.router_bias = from.vector({{Role::router_bias, Role::router}});
   w.choice_bias = from.plain(Role::choice_bias);
+  w.route_table = from.table(Role::route_table, n_experts);
   if (from.has(Role::shared_up)) {
     w.shared.gate_up = from.matrix({Role::shared_gate, Role::shared_up});
     w.shared.down = from.matrix({Role::shared_down});
@@ -245,9 +303,9 @@ std::shared_ptr<const LayerWeights> WeightStore::read(int layer) {
   w->ln2_post = from.norm(Role::ln2_post);
   w->ln1_pre = from.plain(Role::ln1_pre);
   w->ln2_pre = from.plain(Role::ln2_pre);
-  read_mixer(from, spec.mixer(layer), *w);
+  read_mixer(from, spec, spec.mixer(layer), *w);
   if (spec.has_experts(layer)) {
-    read_mixture(from, *w);
+    read_mixture(from, spec.moe.n_experts, *w);
     w->experts = std::make_shared<ExpertSource>(model_, layer, device_, dtype_);
   }
   if (from.has(Role::down)) read_mlp(from, spec.mlp_gated, *w);
@@ -259,6 +317,9 @@ std::shared_ptr<const LayerWeights> WeightStore::read(int layer) {
   w->layer_scale = from.plain(Role::layer_scale);
   w->depth_attn_query = from.table(Role::depth_attn_query);
   w->depth_mlp_query = from.table(Role::depth_mlp_query);
+  w->mix1 = from.mixer(Role::mix1_norm);
+  w->mix2 = from.mixer(Role::mix2_norm);
+  w->ngrams = from.ngrams();
   w->n_bytes = from.n_bytes();
   return w;
 }
@@ -271,8 +332,9 @@ Norm read_norm(const ModelFiles& model, Role role, int layer, at::Device device)
     return at::tensor(values, at::kFloat).to(device);
   };
   norm.gain = vector(model.norm_gain(role, layer).effective);
-  if (role == Role::index_k_norm) norm.kind = NormKind::layer_norm;
-  if ((spec.norm_bias || role == Role::index_k_norm) && model.has(bias_of(role), layer))
+  const bool has_own_bias = role == Role::index_k_norm && model.has(Role::index_k_norm_bias, layer);
+  if (has_own_bias) norm.kind = NormKind::layer_norm;
+  if ((spec.norm_bias || has_own_bias) && model.has(bias_of(role), layer))
     norm.bias = vector(model.read_vector(bias_of(role), layer));
   const Role down = role == Role::ln1 ? Role::ln1_gate_down : Role::ln2_gate_down;
   const Role up = role == Role::ln1 ? Role::ln1_gate_up : Role::ln2_gate_up;

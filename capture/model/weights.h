@@ -11,7 +11,9 @@
 
 #include "capture/checkpoint/model_files.h"
 #include "capture/model/moe.h"
+#include "capture/model/ngrams.h"
 #include "capture/model/norm.h"
+#include "capture/model/streams.h"
 
 namespace sinkscope {
 
@@ -28,6 +30,13 @@ struct RelativeWeights {
   at::Tensor attn_conv, mlp_conv;  // [D, taps] float32, of what the halves put out
 };
 
+// What compressed keys are made with (shared_attention.cpp).
+struct CompressorWeights {
+  at::Tensor kv, gate;  // [c·d, D]
+  at::Tensor place;     // [m, c·d] float32
+  Norm norm;
+};
+
 // The weights of one block on the device. Rows are torch's [out, in]. Absent parts are undefined
 // tensors. q, k and v lie in one matrix, gate and up in another: one product each.
 struct LayerWeights {
@@ -36,22 +45,26 @@ struct LayerWeights {
   at::Tensor qkv, qkv_bias;     // rows q [H·d], k [G·d], v [G·d_v] and the gate of z [H·d_v],
                                 // those that the layer has
   Norm q_norm, k_norm;          // over [d], or over all heads at once
-  at::Tensor q_a, kv_a, kv_b;   // MLA; qkv is then q and gate over the latent, kv_b k and v
+  at::Tensor q_a, kv_a, kv_b;   // MLA; qkv is then q and gate over the latent, kv_b k and v;
+                                // of shared mixers qkv is q, kv_a the one key
   Norm q_a_norm, kv_a_norm;
   at::Tensor delta_conv;  // [channels, taps] float32; qkv is then q, k, v, gate, β, decay
   at::Tensor delta_log_rate, delta_dt_bias;  // float32
   Norm delta_norm;
   at::Tensor index_q, index_k, index_weights;  // sparse selection
-  Norm index_k_norm;
+  Norm index_q_norm, index_k_norm;
   RelativeWeights relative;
   at::Tensor depth_attn_query, depth_mlp_query;  // [inputs, D] float32: attention over depth
   at::Tensor delta_gate_up, delta_decay_up;      // second halves of narrow gates and decays
-  at::Tensor sink;                               // [H] float32
-  at::Tensor o, o_bias;                          // [D, H·d_v]
+  CompressorWeights compressor, index_compressor;
+  at::Tensor sink;                   // [H] float32
+  at::Tensor o_down;                 // [groups, r, H·d_v / groups]; o is then [D, groups·r]
+  at::Tensor o, o_bias;              // [D, H·d_v]
   at::Tensor gate_up, gate_up_bias;  // [2·d_mlp, D] rows gate, then up; without a gate: up alone
   at::Tensor down, down_bias;        // [D, d_mlp]
   at::Tensor router, router_bias;    // [E, D], [E]
   at::Tensor choice_bias;            // [E] float32
+  at::Tensor route_table;            // [V, k] long: the experts of each token
   Expert shared;                     // the expert that every token goes through
   at::Tensor shared_router;          // [1, D]
   std::shared_ptr<ExpertSource> experts;  // null in a block without
@@ -60,6 +73,8 @@ struct LayerWeights {
   at::Tensor per_layer_gate, per_layer_out;  // [P, D], [D, P]
   Norm per_layer_post;
   at::Tensor layer_scale;  // [1] float32
+  StreamMixer mix1, mix2;  // of several residual streams
+  std::shared_ptr<const Ngrams> ngrams;
   std::int64_t n_bytes = 0;
 };
 

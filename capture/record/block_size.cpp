@@ -26,6 +26,7 @@ BlockSize block_size(const ModelFiles& model, int layer) {
   for (int r = 0; r <= static_cast<int>(Role::last); ++r) {
     const auto role = static_cast<Role>(r);
     if (!is_layer_role(role) || !model.has(role, layer)) continue;
+    if (role == Role::ngram_table) continue;  // only the rows of a prompt are read
     const std::int64_t values = model.rows(role, layer) * model.cols(role, layer);
     const auto stored = static_cast<std::int64_t>(static_cast<double>(values) *
                                                   stored_bytes_per_value(model, role, layer));

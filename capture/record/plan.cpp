@@ -70,6 +70,8 @@ constexpr Site kRecordAll[] = {Site::ln1_out,
                                Site::linear_norm,
                                Site::v_norm,
                                Site::per_layer_add,
+                               Site::ngram_add,
+                               Site::compressed_kv,
                                Site::mlp_router,
                                Site::mlp_router_logits,
                                Site::mlp_shared_gate,
@@ -101,6 +103,12 @@ std::vector<TapRecord> recorded_taps(const ArchSpec& spec, const RecordRequest& 
     sites.insert(sites.end(), {Site::attn_out, Site::mlp_out});
   for (Site site : kAllSites)
     if (is_always_recorded(site) && has_site(spec, site)) sites.push_back(site);
+  for (Site site : kAllSites)
+    if (record.all && is_stream_site(site) && has_site(spec, site)) sites.push_back(site);
+  // With one stream they are differences of its states.
+  if (record.all && spec.has_streams()) sites.insert(sites.end(), {Site::attn_out, Site::mlp_out});
+  if (record.maps && has_site(spec, Site::pattern_compressed))
+    sites.push_back(Site::pattern_compressed);
   for (const std::string& hook : record.sites) {
     if (hook.starts_with("blocks."))
       throw Error(ErrorKind::invalid_argument,
@@ -187,9 +195,10 @@ CaptureLayout plan_capture(const ModelFiles& model, const CaptureRequest& reques
   layout.model = {spec.name,         model.path(),        fingerprint(model.checkpoint()),
                   spec.architecture, model.config_text(), spec.n_layers,
                   spec.n_heads,      value_heads(spec),   spec.head_dim,
-                  spec.d_model,      spec.head_rows()};
+                  spec.d_model,      spec.head_rows(),    spec.streams.n};
   layout.runs = request.runs;
   layout.attention_layers = spec.attention_layers();
+  layout.has_compressed_keys = has_site(spec, Site::pattern_compressed);
   layout.parallel_blocks = spec.parallel;
   for (int layer = 0; layer < spec.n_layers; ++layer)
     if (spec.starts_depth_block(layer)) layout.block_layers.push_back(layer);

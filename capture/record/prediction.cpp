@@ -79,7 +79,8 @@ std::int64_t block_bytes(const ArchSpec& spec, std::int64_t longest) {
   // Mixes over depth for q, k and v, and their norms.
   if (spec.depth_block > 0) mixer += std::int64_t{6} * spec.d_model;
   const std::int64_t mlp = std::max<std::int64_t>(spec.widest_mlp(), spec.moe.d_shared);
-  return 4 * longest * (mixer + 3 * mlp + 8 * spec.d_model);
+  const std::int64_t mixing = spec.has_streams() ? std::int64_t{6} * spec.state_width() : 0;
+  return 4 * longest * (mixer + 3 * mlp + 8 * spec.d_model + mixing);
 }
 
 // Scores of a tile of attention; where maps are recorded there are two of them: one is filled while
@@ -152,7 +153,7 @@ std::int64_t predicted_memory(const ModelFiles& model, const CaptureRequest& req
   const Tokens tokens = tokens_of(request, spec);
   // The stream, its successor, and the closed sums of attention over depth.
   const std::int64_t n_states = 2 + spec.n_block_states(spec.n_layers);
-  const std::int64_t states = n_states * item_bytes(request) * tokens.group * spec.d_model;
+  const std::int64_t states = n_states * item_bytes(request) * tokens.group * spec.state_width();
   return start_bytes(spec, request) + weight_bytes(model, request, tokens) + states +
          block_bytes(spec, tokens.longest) + attention_bytes(spec, request, tokens.longest);
 }

@@ -76,7 +76,10 @@ RunRecorder::RunRecorder(const CaptureLayout& layout, int run, WriteQueue& queue
       attention_rows_(rows_of(layout.attention_layers)),
       pattern_rows_(rows_of(layout.pattern.layers)) {
   for (const StatsSite& site : layout.sites) stats_rows_[site.hook] = rows_of(site.layers);
-  for (const TapRecord& tap : layout.taps) tap_rows_[tap.hook] = rows_of(tap.layers);
+  for (const TapRecord& tap : layout.taps) {
+    tap_rows_[tap.hook] = rows_of(tap.layers);
+    tap_dims_[tap.hook] = tap.dims;
+  }
   if (!layout.pattern.layers.empty()) maps_.emplace(layout.pattern, run, seq_len_, queue, pool);
 }
 
@@ -162,11 +165,15 @@ void RunRecorder::on_residual(Site site, int layer, const at::Tensor& value) {
 
   const int row = residual_row(site, layer, layout_.parallel_blocks);
   const bool whole = layout_.stream;
+  const std::int64_t n_streams = layout_.model.n_streams;
   queue_.push(whole ? x.numel() * 4 : 0, [=, run = run_](CaptureWriter& writer) {
     const std::int64_t T = x.size(0), D = x.size(1), W = std::min<std::int64_t>(T, 64);
     const float* from = x.const_data_ptr<float>();
     writer.write(run, "residual/window", {row, 0, 0}, {1, W, D}, from);
-    if (whole) writer.write(run, "residual/stream", {row, 0, 0}, {1, T, D}, from);
+    if (whole && n_streams > 1)
+      writer.write(run, "residual/stream", {row, 0, 0, 0}, {1, T, n_streams, D / n_streams}, from);
+    else if (whole)
+      writer.write(run, "residual/stream", {row, 0, 0}, {1, T, D}, from);
   });
 }
 
@@ -214,13 +221,21 @@ void RunRecorder::write_gate_correlation(Site gate_site, int layer, const at::Te
               });
 }
 
+bool RunRecorder::is_recorded(Site site, int layer) const {
+  const auto tap = tap_rows_.find(hook_name(site));
+  return tap != tap_rows_.end() && tap->second.contains(layer);
+}
+
 void RunRecorder::write_tap(Site site, int layer, const at::Tensor& value) {
   const auto tap = tap_rows_.find(hook_name(site));
   if (tap == tap_rows_.end()) return;
   const auto row = tap->second.find(layer);
   if (row == tap->second.end()) return;
   at::Tensor x = value.squeeze(0).to(at::kCPU, at::kFloat);
-  if (x.dim() == 3 || (x.dim() == 2 && site == Site::linear_state_norm))
+  const std::vector<int>& dims = tap_dims_.at(tap->first);
+  const bool is_by_token = dims.front() < 0;
+  if (is_by_token && x.dim() == 2 && dims.size() == 3) x = x.unflatten(-1, {dims[1], dims[2]});
+  if ((x.dim() == 3 && !is_by_token) || (x.dim() == 2 && site == Site::linear_state_norm))
     x = x.transpose(0, 1);  // [T, heads, …] -> [heads, T, …]
   x = x.contiguous();
   queue_.push(x.numel() * 4, [=, run = run_, path = "taps/" + tap->first + "/values",
@@ -244,10 +259,19 @@ at::Tensor RunRecorder::on_attention(int layer, const AttentionCall& call) {
     maps = &*maps_;
   }
   const TileGeometry tile = tile_geometry(seq_len_, H, G);
-  const at::Tensor z = body_ == AttentionBody::fused && fused_knows(call)
-                           ? attend_fused(call, tile, *stats, maps, stop_)
-                           : attend_reference(call, tile, *stats, maps, stop_);
+  at::Tensor z;
+  if (body_ == AttentionBody::fused && fused_knows(call)) {
+    z = attend_fused(call, tile, *stats, maps, stop_);
+  } else {
+    AttentionCall own = call;
+    if (call.entries.k.defined() && is_recorded(Site::pattern_compressed, layer))
+      own.entries.weights = at::empty({H, seq_len_, call.entries.k.size(0)}, at::kFloat);
+    z = attend_reference(own, tile, *stats, maps, stop_);
+    if (z.defined() && own.entries.weights.defined())
+      write_tap(Site::pattern_compressed, layer, own.entries.weights.transpose(0, 1).unsqueeze(0));
+  }
   if (!z.defined()) return z;
+  if (layout_.has_compressed_keys) stats->compressed_mass.resize(stats->lse.size());
   queue_.push(n_bytes(*stats),
               [stats, run = run_, row = attention_rows_.at(layer)](CaptureWriter& writer) {
                 write_attention_stats(writer, run, row, *stats);

@@ -50,6 +50,7 @@ class RunRecorder : public TapListener {
   void write_stats(Site site, int layer, const SharedStats& stats, const SharedStats& norm_input,
                    std::optional<double> median);
   void write_block_state(int state, const SharedStats& stats);
+  bool is_recorded(Site site, int layer) const;
   void write_tap(Site site, int layer, const at::Tensor& value);
   void write_gate_correlation(Site gate_site, int layer, const at::Tensor& gated);
 
@@ -60,6 +61,7 @@ class RunRecorder : public TapListener {
   RecordSeconds& seconds_;  // of all runs together
   const std::stop_token stop_;
   std::map<std::string, std::map<int, int>> stats_rows_, tap_rows_;  // hook -> block -> row
+  std::map<std::string, std::vector<int>> tap_dims_;                 // hook -> TapRecord::dims
   std::map<int, int> attention_rows_, pattern_rows_;                 // block -> row
   std::optional<MapRecorder> maps_;
   at::Tensor gate_;               // of the gated norm whose output comes next, [T, D]

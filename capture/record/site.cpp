@@ -42,6 +42,27 @@ constexpr const char* kHooks[] = {
     "mlp.hook_router",
     "mlp.hook_router_logits",
     "mlp.hook_shared_gate",
+    "hyper_attn.hook_norm",
+    "hyper_attn.hook_gate",
+    "hyper_attn.hook_pre",
+    "hyper_attn.hook_mixed",
+    "hyper_attn.hook_inject",
+    "hyper_attn.hook_post",
+    "hyper_attn.hook_comb",
+    "hyper_mlp.hook_norm",
+    "hyper_mlp.hook_gate",
+    "hyper_mlp.hook_pre",
+    "hyper_mlp.hook_mixed",
+    "hyper_mlp.hook_inject",
+    "hyper_mlp.hook_post",
+    "hyper_mlp.hook_comb",
+    "hyper_final.hook_norm",
+    "hyper_final.hook_gate",
+    "hyper_final.hook_pre",
+    "hyper_final.hook_mixed",
+    "hook_ple_add",
+    "attn.hook_pattern_compressed",
+    "attn.hook_compressed_kv",
     "hook_resid_mid_sum",
     "hook_resid_post_sum",
     "attn.hook_v_norm",
@@ -58,6 +79,44 @@ constexpr const char* kHooks[] = {
 };
 static_assert(std::size(kHooks) == std::size(kAllSites));
 
+// Which part of a mix the site is, in the order of the enum from its norm on; −1 = none.
+int stream_part(Site site) {
+  for (const Site norm : {Site::hyper_attn_norm, Site::hyper_mlp_norm, Site::hyper_final_norm}) {
+    const int part = static_cast<int>(site) - static_cast<int>(norm);
+    if (part >= 0 && part <= (norm == Site::hyper_final_norm ? 3 : 6)) return part;
+  }
+  return -1;
+}
+
+bool has_stream_site(const ArchSpec& spec, Site site) {
+  const int part = stream_part(site);
+  const bool is_gated = part == 0 || part == 1 || part == 4, is_both = part == 3;
+  return spec.has_streams() && (is_both || is_gated == (spec.streams.mix == StreamMix::gated));
+}
+
+std::vector<int> stream_dims(const ArchSpec& spec, Site site) {
+  const int N = spec.streams.n, D = spec.d_model;
+  switch (stream_part(site)) {
+    case 0:
+    case 1:
+      return {kSeqLen, N, D};
+    case 3:
+      return {kSeqLen, D};
+    case 6:
+      return {kSeqLen, N, N};
+    default:
+      return {kSeqLen, N};
+  }
+}
+
+// The smallest windows that a layer compresses; 0 = none does.
+int smallest_window(const ArchSpec& spec) {
+  int least = 0;
+  for (const int m : spec.compress)
+    if (m > 0 && (least == 0 || m < least)) least = m;
+  return least;
+}
+
 }  // namespace
 
 const char* hook_name(Site site) { return kHooks[static_cast<std::size_t>(site)]; }
@@ -68,14 +127,20 @@ std::optional<Site> site_of_hook(const std::string& hook) {
   return std::nullopt;
 }
 
+bool is_stream_site(Site site) { return stream_part(site) >= 0; }
+
 bool has_site(const ArchSpec& spec, Site site) {
-  if (is_final(site)) return site == Site::ln_final_out || spec.depth_block > 0;
+  if (site == Site::ln_final_out) return true;
+  if (is_final(site))
+    return is_stream_site(site) ? has_stream_site(spec, site) : spec.depth_block > 0;
   for (int layer = 0; layer < spec.n_layers; ++layer)
     if (has_site(spec, site, layer)) return true;
   return false;
 }
 
 bool has_site(const ArchSpec& spec, Site site, int layer) {
+  if (is_final(site)) return false;  // outside the blocks
+  if (is_stream_site(site)) return has_stream_site(spec, site);
   const Mixer mixer = spec.mixer(layer);
   const bool has_experts = spec.has_experts(layer);
   switch (site) {
@@ -98,6 +163,11 @@ bool has_site(const ArchSpec& spec, Site site, int layer) {
     case Site::depth_mlp_weights:
     case Site::depth_mlp_mixed:
       return spec.depth_block > 0;
+    case Site::ngram_add:
+      return spec.has_ngrams(layer);
+    case Site::pattern_compressed:
+    case Site::compressed_kv:
+      return spec.compress_of(layer) > 0;
     case Site::ln1_post_out:
       return spec.has_ln1_post;
     case Site::ln2_post_out:
@@ -114,7 +184,8 @@ bool has_site(const ArchSpec& spec, Site site, int layer) {
     case Site::q_norm:
       return spec.qk_norm != QkNorm::none && mixer == Mixer::attention;
     case Site::k_norm:
-      return spec.qk_norm != QkNorm::none && mixer == Mixer::attention && spec.has_own_keys(layer);
+      return mixer == Mixer::shared || (spec.qk_norm != QkNorm::none && mixer == Mixer::attention &&
+                                        spec.has_own_keys(layer));
     case Site::v_norm:
       return spec.value_norm && spec.has_own_keys(layer);
     case Site::k:
@@ -128,7 +199,7 @@ bool has_site(const ArchSpec& spec, Site site, int layer) {
     case Site::attn_gate:
       return spec.attn_gate && mixer != Mixer::delta;
     case Site::q_latent:
-      return mixer == Mixer::latent && spec.latent.q_rank > 0;
+      return (mixer == Mixer::latent || mixer == Mixer::shared) && spec.latent.q_rank > 0;
     case Site::kv_latent:
       return mixer == Mixer::latent;
     case Site::linear_norm:
@@ -163,6 +234,7 @@ int most_inputs(const ArchSpec& spec, Site site) {
 }  // namespace
 
 std::vector<int> site_dims(const ArchSpec& spec, Site site) {
+  if (is_stream_site(site)) return stream_dims(spec, site);
   const bool is_latent = spec.latent.kv_rank > 0;
   const int kv_heads = value_heads(spec);
   const int q_dim = is_latent ? spec.latent.nope_dim + spec.latent.rope_dim : spec.widest_head();
@@ -210,6 +282,16 @@ std::vector<int> site_dims(const ArchSpec& spec, Site site) {
       return {kSeqLen, spec.moe.n_experts};
     case Site::mlp_shared_gate:
       return {kSeqLen};
+    case Site::resid_pre:
+    case Site::resid_mid:
+    case Site::resid_post:
+    case Site::ngram_add:
+      if (spec.has_streams()) return {kSeqLen, spec.streams.n, spec.d_model};
+      return {kSeqLen, spec.d_model};
+    case Site::pattern_compressed:
+      return {spec.n_heads, kSeqLen, -smallest_window(spec)};
+    case Site::compressed_kv:
+      return {-smallest_window(spec), spec.head_dim};
     default:
       return {kSeqLen, spec.d_model};
   }
@@ -247,6 +329,12 @@ bool has_statistics(Site site) {
     case Site::ln1_k_out:
     case Site::ln1_v_out:
     case Site::attn_gate:
+    case Site::hyper_attn_norm:
+    case Site::hyper_mlp_norm:
+    case Site::hyper_final_norm:
+    case Site::hyper_attn_mixed:
+    case Site::hyper_mlp_mixed:
+    case Site::hyper_final_mixed:
       return true;
     default:
       return false;
@@ -255,7 +343,8 @@ bool has_statistics(Site site) {
 
 bool is_final(Site site) {
   return site == Site::ln_final_out || site == Site::depth_final_weights ||
-         site == Site::depth_final_mixed;
+         site == Site::depth_final_mixed ||
+         (site >= Site::hyper_final_norm && site <= Site::hyper_final_mixed);
 }
 
 bool is_always_recorded(Site site) {

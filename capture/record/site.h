@@ -42,6 +42,30 @@ enum class Site {
   mlp_router,         // weights as used, 0 where a token does not go
   mlp_router_logits,  // before softmax or σ
   mlp_shared_gate,    // share of the shared expert, after σ
+  // Several residual streams, in front of attention, of the MLP and behind the last block: the
+  // gated mix's norm and gate or the balanced one's factors, what is read, and how the streams take
+  // what comes out (streams.h).
+  hyper_attn_norm,
+  hyper_attn_gate,
+  hyper_attn_pre,
+  hyper_attn_mixed,
+  hyper_attn_inject,
+  hyper_attn_post,
+  hyper_attn_comb,
+  hyper_mlp_norm,
+  hyper_mlp_gate,
+  hyper_mlp_pre,
+  hyper_mlp_mixed,
+  hyper_mlp_inject,
+  hyper_mlp_post,
+  hyper_mlp_comb,
+  hyper_final_norm,
+  hyper_final_gate,
+  hyper_final_pre,
+  hyper_final_mixed,
+  ngram_add,           // what hashed n-grams add to the streams in front of a block
+  pattern_compressed,  // attention to compressed entries
+  compressed_kv,       // those entries, before rotary positions
   resid_mid_sum,
   resid_post_sum,  // post-norm: the sums that the norms of the stream read
   v_norm,          // v / rms(v) of each head
@@ -87,6 +111,27 @@ inline constexpr Site kAllSites[] = {Site::resid_pre,
                                      Site::mlp_router,
                                      Site::mlp_router_logits,
                                      Site::mlp_shared_gate,
+                                     Site::hyper_attn_norm,
+                                     Site::hyper_attn_gate,
+                                     Site::hyper_attn_pre,
+                                     Site::hyper_attn_mixed,
+                                     Site::hyper_attn_inject,
+                                     Site::hyper_attn_post,
+                                     Site::hyper_attn_comb,
+                                     Site::hyper_mlp_norm,
+                                     Site::hyper_mlp_gate,
+                                     Site::hyper_mlp_pre,
+                                     Site::hyper_mlp_mixed,
+                                     Site::hyper_mlp_inject,
+                                     Site::hyper_mlp_post,
+                                     Site::hyper_mlp_comb,
+                                     Site::hyper_final_norm,
+                                     Site::hyper_final_gate,
+                                     Site::hyper_final_pre,
+                                     Site::hyper_final_mixed,
+                                     Site::ngram_add,
+                                     Site::pattern_compressed,
+                                     Site::compressed_kv,
                                      Site::resid_mid_sum,
                                      Site::resid_post_sum,
                                      Site::v_norm,
@@ -104,10 +149,12 @@ inline constexpr Site kAllSites[] = {Site::resid_pre,
 const char* hook_name(Site site);  // "hook_resid_pre", "attn.hook_q"
 std::optional<Site> site_of_hook(const std::string& hook);
 
+// Whether the site belongs to the mix of several residual streams.
+bool is_stream_site(Site site);
 // Whether a model of this architecture has the site at all: in some block, in this block.
 bool has_site(const ArchSpec& spec, Site site);
 bool has_site(const ArchSpec& spec, Site site, int layer);
-// Shape of one layer's tensor; kSeqLen (core/capture_layout.h) stands for T. Heads come first.
+// Shape of one layer's tensor; kSeqLen and −m as in core/capture_layout.h. Heads come first.
 std::vector<int> site_dims(const ArchSpec& spec, Site site);
 // Value heads of the attention statistics: the most that a layer has; MLA has one a query head.
 int value_heads(const ArchSpec& spec);

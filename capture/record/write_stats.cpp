@@ -69,6 +69,7 @@ void write_attention_stats(CaptureWriter& writer, int run, int row, const Attent
   per_head("last8", stats.last8);
   per_head("out_norm", stats.out_norm);
   per_head("out_norm_sum", stats.out_norm_sum);
+  if (!stats.compressed_mass.empty()) per_head("compressed_mass", stats.compressed_mass);
   write_row(writer, run, "attention/visible", row, stats.visible);
   writer.write(run, "attention/value_norm", {row, 0, 0}, {1, G, T}, stats.value_norm.data());
   writer.write(run, "attention/window", {row, 0, 0, 0}, {1, H, W, W}, stats.window.data());

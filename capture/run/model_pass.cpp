@@ -30,6 +30,7 @@ ModelPass::ModelPass(const ModelFiles& model, at::Device device, at::ScalarType 
       layer_work_(std::int64_t{2} * spec_.q_width() + 2 * spec_.kv_width() +
                   3 * std::max(spec_.widest_mlp(), spec_.moe.n_used * spec_.moe.d_expert)) {
   if (spec_.has_head) head_rows_.emplace(model, device, dtype);
+  final_mixer_ = read_stream_mixer(model, Role::mix_final_norm, kNoLayer, device, dtype);
   final_norm_ = read_norm(model, Role::ln_final, kNoLayer, device);
   if (spec_.pre_affine && spec_.has_final_norm)
     final_pre_gain_ =
@@ -62,6 +63,8 @@ Lane ModelPass::start(const std::vector<int>& token_ids, std::unique_ptr<TapList
   lane.edits = what_if != nullptr ? what_if->lane(token_ids) : std::make_unique<Interventions>();
   lane.stream = embed(model_, token_ids, device_, dtype_);
   lane.state->layer_inputs = layer_inputs(model_, token_ids, lane.stream);
+  lane.state->token_ids = &token_ids;
+  if (spec_.has_streams()) lane.stream = lane.stream.repeat({1, 1, spec_.streams.n});
   for (const RopeSpec& rope : ropes_)
     lane.rotaries.push_back(
         rotary_table(rope_frequencies(rope, spec_.n_ctx, seq_len,
@@ -103,7 +106,11 @@ void ModelPass::residual_states(std::vector<Lane>& lanes, Site site, const Layer
 }
 
 void ModelPass::read_inputs(std::vector<Lane>& lanes, Role half, const LayerWeights& w, int layer) {
-  for (Lane& lane : lanes) lane.seen = half_input(block(lane, w, layer), half, lane.stream);
+  for (Lane& lane : lanes) {
+    const BlockPass pass = block(lane, w, layer);
+    if (half == Role::ln1 && w.ngrams) lane.stream = with_ngrams(pass, lane.stream);
+    lane.seen = half_input(pass, half, lane.stream);
+  }
 }
 
 bool ModelPass::run_blocks(std::vector<Lane>& lanes, JobContext job, int first_layer,
@@ -153,16 +160,22 @@ bool ModelPass::run_blocks(std::vector<Lane>& lanes, JobContext job, int first_l
   return true;
 }
 
+at::Tensor ModelPass::final_input(const Lane& lane) const {
+  if (final_query_.defined())
+    return depth_mixture(final_query_, lane.stream, *lane.state, *lane.listener, kFinalDepthSites,
+                         kNoLayer);
+  const StreamRead read = read_streams(spec_, final_mixer_, lane.stream);
+  tap_streams(*lane.listener, Site::hyper_final_norm, kNoLayer, read);
+  return read.mixed;
+}
+
 std::vector<at::Tensor> ModelPass::final_norms(std::vector<Lane>& lanes) {
-  for (Lane& lane : lanes)
-    lane.seen = final_query_.defined() ? depth_mixture(final_query_, lane.stream, *lane.state,
-                                                       *lane.listener, kFinalDepthSites, kNoLayer)
-                                       : lane.stream;
+  for (Lane& lane : lanes) lane.seen = final_input(lane);
   prepare_norm(lanes, Role::ln_final, kNoLayer, final_norm_, final_pre_gain_);
   std::vector<at::Tensor> normed;
   for (Lane& lane : lanes) {
     const at::Tensor seen = norm_input(lane.seen, final_pre_gain_);
-    if (final_pre_gain_.defined() || final_query_.defined())
+    if (final_pre_gain_.defined() || final_query_.defined() || spec_.has_streams())
       lane.listener->on_norm_input(Role::ln_final, kNoLayer, seen);
     const at::Tensor y = final_norm_.exists()
                              ? lane.edits->on_norm(Role::ln_final, kNoLayer, seen, final_norm_).y

@@ -24,9 +24,10 @@ struct Lane {
   WhatIfPass* what_if = nullptr;         // null: as it is
   bool is_calibration = false;           // as it is, and where means of residual.set come from
   std::unique_ptr<Interventions> edits;  // never null
-  at::Tensor stream;                  // [1, T, D]; between layers a lane is this and nothing else
-  at::Tensor seen;                    // what the half of a block that runs next reads
-  at::Tensor half_out;                // what half a block has put out, until the stream has it
+  at::Tensor stream;    // [1, T, D], or [1, T, N·D] of several; between layers a lane is this and
+                        // nothing else
+  at::Tensor seen;      // what the half of a block that runs next reads
+  at::Tensor half_out;  // what half a block has put out, until the stream has it
   std::vector<RotaryTable> rotaries;  // one for each kind of positions in the model
   std::unique_ptr<LaneState> state = std::make_unique<LaneState>();
 };
@@ -65,6 +66,8 @@ class ModelPass {
                     const at::Tensor& pre_gain, int input = 0);
   void prepare_post_norm(const std::vector<Lane>& lanes, Role role, int layer, const Norm& norm);
   BlockPass block(const Lane& lane, const LayerWeights& w, int layer) const;
+  // What the final norm reads of a lane.
+  at::Tensor final_input(const Lane& lane) const;
   // What every lane's half reads, before it runs.
   void read_inputs(std::vector<Lane>& lanes, Role half, const LayerWeights& w, int layer);
   void residual_states(std::vector<Lane>& lanes, Site site, const LayerWeights& w, int layer);
@@ -75,6 +78,7 @@ class ModelPass {
   at::ScalarType dtype_;
   WeightStore weights_;
   std::optional<HeadRows> head_rows_;
+  StreamMixer final_mixer_;
   Norm final_norm_;
   at::Tensor final_pre_gain_, final_query_;
   std::vector<RopeSpec> ropes_;  // the kinds of positions, and which one a layer has

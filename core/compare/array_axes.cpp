@@ -62,10 +62,10 @@ AxisLabels labels_of(const ComparedRun& side, const std::string& path, std::stri
 std::string axis_name(const std::string& path, std::string_view symbol, std::size_t axis,
                       std::size_t rank) {
   static const std::map<std::string_view, std::string> kNames = {
-      {"A", "layer"},   {"N", "layer"},    {"L_p", "layer"}, {"S", "site"},
-      {"L+1", "state"}, {"H", "head"},     {"Q", "head"},    {"H_v", "value head"},
-      {"R", "query"},   {"D", "dim"},      {"D_s", "dim"},   {"C", "dim"},
-      {"k", "rank"},    {"V", "token id"}, {"T-1", "token"}, {"", "index"}};
+      {"A", "layer"},    {"N", "layer"},    {"L_p", "layer"},      {"S", "site"},  {"L+1", "state"},
+      {"H", "head"},     {"Q", "head"},     {"H_v", "value head"}, {"R", "query"}, {"D", "dim"},
+      {"D_r", "dim"},    {"N_r", "stream"}, {"D_s", "dim"},        {"C", "dim"},   {"k", "rank"},
+      {"V", "token id"}, {"T-1", "token"},  {"", "index"}};
   const bool is_last = axis + 1 == rank;
   if (symbol == "W" && path.starts_with("residual/")) return "token";
   if (symbol == "W") return is_last ? "key" : "query";
@@ -134,6 +134,11 @@ std::vector<CommonAxis> common_axes(const ComparedRun& a, const ComparedRun& b,
   if (rule == nullptr || dims_a.size() != dims_b.size()) return {};
   const bool is_tap = path.starts_with("taps/");
   std::vector<std::string_view> symbols = split(rule->shape, ',');
+  for (auto symbol = symbols.begin(); symbol != symbols.end();) {
+    const bool is_left_out = is_optional(*symbol) && symbols.size() > dims_a.size();
+    if (is_optional(*symbol)) symbol->remove_suffix(1);
+    symbol = is_left_out ? symbols.erase(symbol) : symbol + 1;
+  }
   symbols.resize(dims_a.size());
   std::vector<CommonAxis> axes;
   for (std::size_t i = 0; i < dims_a.size(); ++i) {

@@ -100,6 +100,7 @@ std::string residual_reading(const FigureRequest& request) {
       "    else:\n"
       "        image = np.mean([np.abs(x[i]) for i in states], axis=0)\n"
       "    mean = run[\"residual/{}\"][:]             # [state, dim]\n"
+      "    image = image.reshape(len(image), -1)              # several streams side by side\n"
       "    image = image[:, {}{}]\n",
       is_signed ? "x[sites.index(f\"blocks.{layer}.hook_resid_post\")]"
                 : "np.abs(x[sites.index(f\"blocks.{layer}.hook_resid_post\")])",

@@ -22,6 +22,11 @@ void check(const CaptureReader& reader, const std::string& run, const ModelFacts
     throw Error(ErrorKind::corrupt,
                 fmt::format("{}: expected n_heads a multiple of n_kv_heads, found {} and {}",
                             reader.path(), model.n_heads, model.n_kv_heads));
+  if (model.n_streams > 1)
+    throw Error(ErrorKind::unsupported,
+                fmt::format("{}: the rescaling of outliers is a statement about one residual "
+                            "stream; this model has {}",
+                            reader.path(), model.n_streams));
   for (int d : options.dims)
     if (d < 0 || d >= model.d_model)
       refuse(fmt::format("dims: {} does not exist, expected 0 to {}", d, model.d_model - 1));

@@ -7,6 +7,7 @@
 #include "core/error.h"
 #include "core/snapshot/attention_snapshot.h"
 #include "core/snapshot/residual_snapshot.h"
+#include "core/state_rows.h"
 
 namespace sinkscope {
 namespace {
@@ -58,7 +59,11 @@ std::optional<double> state_at(const CaptureReader& reader, const std::string& r
   if (site == sites.end()) return std::nullopt;
   for (const char* dataset : {"residual/stream", "residual/window"})
     if (const auto value =
-            value_at(reader, run, dataset, {site - sites.begin(), pin.cell.token, pin.cell.dim}))
+            !reader.has(run, dataset)
+                ? std::nullopt
+                : value_at(reader, run, dataset,
+                           state_place(reader.dims(run, dataset), site - sites.begin(),
+                                       pin.cell.token, pin.cell.dim)))
       return value;
   return std::nullopt;
 }
@@ -119,7 +124,7 @@ std::optional<double> read_pinned(const CaptureReader& reader, const std::string
     case PinnedCell::Quantity::residual:
       return facts.has_residual ? state_at(reader, run, pin) : std::nullopt;
     case PinnedCell::Quantity::residual_mean:
-      if (!facts.has_residual || pin.cell.dim >= facts.model.d_model) return std::nullopt;
+      if (!facts.has_residual || pin.cell.dim >= facts.model.state_width()) return std::nullopt;
       return mean_state_at(reader, run, pin.cell);
     case PinnedCell::Quantity::gain:
       return gain_at(reader, run, pin);

@@ -12,6 +12,7 @@
 #include "core/capture_norms.h"
 #include "core/error.h"
 #include "core/snapshot/attention_snapshot.h"
+#include "core/state_rows.h"
 
 namespace sinkscope {
 namespace {
@@ -108,7 +109,8 @@ void take_source(const CaptureReader& reader, std::size_t n_states, ResidualSnap
     out.source = ResidualSource::window;
     if (facts.has_stream) {
       const std::vector<std::int64_t> dims = reader.dims(facts.run, "residual/stream");
-      const std::int64_t bytes = static_cast<std::int64_t>(n_states) * dims[1] * dims[2] * 4;
+      const std::int64_t bytes =
+          static_cast<std::int64_t>(n_states) * dims[1] * facts.model.state_width() * 4;
       if (n_states == 1 || bytes <= kAverageBytes) out.source = ResidualSource::stream;
     }
   }
@@ -122,7 +124,7 @@ void add_state(const CaptureReader& reader, const ResidualSnapshot& out, int sta
                std::int64_t n_tokens, std::vector<float>& sum) {
   const std::string dataset =
       out.source == ResidualSource::stream ? "residual/stream" : "residual/window";
-  const std::int64_t width = reader.dims(out.request.run, dataset).back();
+  const std::int64_t width = out.facts.model.state_width();
   const std::int64_t per_row = out.tokens_per_row;
   const std::int64_t at_once =
       std::max<std::int64_t>(1, kBlockBytes / (width * 4 * per_row)) * per_row;
@@ -130,7 +132,7 @@ void add_state(const CaptureReader& reader, const ResidualSnapshot& out, int sta
   for (std::int64_t begin = 0; begin < n_tokens; begin += at_once) {
     const std::int64_t end = std::min(begin + at_once, n_tokens);
     const std::vector<float> block =
-        reader.read_f32(out.request.run, dataset, {state, begin, 0}, {1, end - begin, width});
+        read_state_rows(reader, out.request.run, dataset, state, begin, end - begin);
     for (std::int64_t t = begin; t < end; t += per_row) {
       const std::int64_t stop = std::min(t + per_row, end);
       for (std::size_t c = 0; c < out.dims.size(); ++c) {
@@ -167,6 +169,8 @@ void take_map(const CaptureReader& reader, const std::vector<int>& states, Resid
                         : fmt::format("first {} of {} tokens", n_tokens, out.facts.seq_len());
   if (out.tokens_per_row > 1)
     out.source_text += fmt::format(", largest of each {}", out.tokens_per_row);
+  if (const std::string note = streams_note(out.facts.model); !note.empty())
+    out.source_text += " · " + note;
 }
 
 void take_max(const CaptureReader& reader, const std::vector<int>& states, ResidualSnapshot& out) {

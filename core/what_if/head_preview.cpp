@@ -213,6 +213,11 @@ HeadInput read_head_input(const CaptureReader& reader, const std::string& run, i
   }
   input.token_ids = reader.input(run).token_ids;
   input.lse = reader.read_f64(run, "attention/lse", {row, head, 0}, {1, 1, n});
+  if (reader.has(run, "attention/compressed_mass"))
+    throw Error(ErrorKind::unsupported,
+                fmt::format("{}: queries of this model see compressed keys, too, which its maps "
+                            "leave out; a rerun of the model shows the effect",
+                            reader.path()));
   input.null = reader.read_f64(run, "attention/null_mass", {row, head, 0}, {1, 1, n});
   return input;
 }

@@ -299,6 +299,9 @@ NormInput read_norm_input(const CaptureReader& reader, const std::string& run,
         fmt::format("{}: the norms of this model read mixes over depth, not the recorded "
                     "stream",
                     role));
+  if (model.n_streams > 1)
+    unsupported(fmt::format("{}: the norms of this model read a mix of {} residual streams",
+                            reader.path(), model.n_streams));
   for (const NormFacts& facts : read_norms(reader, run)) {
     if (facts.role != role) continue;
     if (facts.kind != "rms")

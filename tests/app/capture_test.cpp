@@ -92,7 +92,12 @@ TEST(CaptureVerb, AnExistingFileIsKept) {
 }
 
 TEST(CaptureVerb, AModelThatCannotBeRunIsExit4WithTheReason) {
-  SINKSCOPE_REQUIRE_SHARED(model, "oracles/deepseek_v4");
+  const std::string model = test::scratch_folder() + "/model";
+  fs::copy(kPlanted, model, fs::copy_options::recursive);
+  std::string config = test::read_file(model + "/config.json");
+  const std::string known = "\"llama\"";
+  config.replace(config.find(known), known.size(), "\"martian\"");
+  test::write_file(model, "config.json", config);
   const CliRun run = cli({"capture", model, "--tokens", "1,2", "--dry-run"});
   EXPECT_EQ(run.code, kExitUnsupported);
   EXPECT_THAT(run.err, HasSubstr("cannot be run"));

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "app/cli/run_cli.h"
@@ -12,6 +13,7 @@
 namespace sinkscope {
 namespace {
 
+namespace fs = std::filesystem;
 using test::cli;
 using test::CliRun;
 using ::testing::HasSubstr;
@@ -88,7 +90,13 @@ TEST(Info, WindowsAreShownWhereTheyAre) {
 }
 
 TEST(Info, AModelThatCannotBeRunIsStillDescribed) {
-  SINKSCOPE_REQUIRE_SHARED(model, "oracles/deepseek_v4");
+  SINKSCOPE_REQUIRE_SHARED(known, "oracles/deepseek_v4");
+  const std::string model = test::scratch_folder() + "/model";
+  fs::create_directory(model);
+  fs::create_symlink(fs::absolute(known + "/model.safetensors"), model + "/model.safetensors");
+  auto config = nlohmann::json::parse(test::read_file(known + "/config.json"));
+  config["model_type"] = "martian";
+  test::write_file(model, "config.json", config.dump());
   const CliRun run = cli({"info", model});
   EXPECT_EQ(run.code, 0) << run.err;
   EXPECT_THAT(run.out, HasSubstr("cannot be run: "));

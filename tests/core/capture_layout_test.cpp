@@ -161,6 +161,31 @@ TEST(CaptureLayout, SumsBeforeTheNormsOfTheStreamComeWithTheStream) {
   EXPECT_FALSE(by_path(layout, 0).contains("residual/prenorm"));
 }
 
+// Several residual streams: side by side where a state has one axis, apart in the stream itself.
+TEST(CaptureLayout, SeveralStreamsHaveAnAxisInTheStream) {
+  CaptureLayout layout = test::sample_layout();
+  layout.model.n_streams = 5;
+  const auto specs = by_path(layout, 0);
+  EXPECT_EQ(specs.at("residual/stream").dims, (Dims{7, 7, 5, 6}));
+  EXPECT_EQ(specs.at("residual/stream").chunk, (Dims{1, 7, 5, 6}));
+  EXPECT_EQ(specs.at("residual/window").dims, (Dims{7, 7, 30}));
+  EXPECT_EQ(specs.at("residual/abs_mean").dims, (Dims{4, 30}));
+  EXPECT_EQ(specs.at("residual/final_norm").dims, (Dims{7, 6}));
+}
+
+// Windows of 2 and of 9 tokens in a run of 7: three whole ones, and room for one.
+TEST(CaptureLayout, CompressedKeysHaveAnArrayForEachWindow) {
+  CaptureLayout layout = test::sample_layout();
+  EXPECT_FALSE(by_path(layout, 0).contains("attention/compressed_mass"));
+  layout.has_compressed_keys = true;
+  layout.taps = {{"two", {0, 2}, {4, kSeqLen, -2}}, {"nine", {1}, {-9, 3}}};
+  const auto specs = by_path(layout, 0);
+  EXPECT_EQ(specs.at("attention/compressed_mass").dims, (Dims{2, 4, 7}));
+  EXPECT_EQ(specs.at("taps/two/values").dims, (Dims{2, 4, 7, 3}));
+  EXPECT_EQ(specs.at("taps/two/values").chunk, (Dims{1, 1, 7, 3}));
+  EXPECT_EQ(specs.at("taps/nine/values").dims, (Dims{1, 1, 3}));
+}
+
 TEST(CaptureLayout, ReducedMapsAreOneALayer) {
   CaptureLayout layout = test::sample_layout();
   layout.pattern.reduce = Reduce::max;

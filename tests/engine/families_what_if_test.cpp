@@ -86,12 +86,30 @@ INSTANTIATE_TEST_SUITE_P(Models, Families,
                                            "smollm3", "ministral3", "gpt_oss", "deepseek_v3",
                                            "qwen3_next", "qwen3_5", "axk2", "kimi_linear",
                                            "mimo_v2_flash", "granite_swa", "flint", "gemma4",
-                                           "gemma4_moe", "inkling2"),
+                                           "gemma4_moe", "inkling2", "deepseek_v4"),
                          [](const auto& test) { return test.param; });
+
+// Qwen4-Exp has no norms to replace; its states are edited by stream.
+TEST(FamilyWhatIfs, StreamsAreEditedByTheirDimensions) {
+  SINKSCOPE_REQUIRE_SHARED(folder, "oracles/qwen4_exp");
+  const std::vector<Losses> got =
+      losses(opened(folder), {R"({"edit":"residual.clip","limit":1e9})",
+                              R"({"edit":"attention.value","tokens":[0],"scale":1})",
+                              R"({"edit":"residual.set","scale":1,"dims":[100]})",
+                              R"({"edit":"residual.set","scale":0.5,"dims":[100]})",
+                              R"({"edit":"residual.set","scale":0.5,"dims":[4]})",
+                              R"({"edit":"attention.mask_key","keys":[0],"renormalize":true})",
+                              R"({"edit":"attention.gate","value":0.5})",
+                              R"({"edit":"mlp.activation","kind":"sigmoid"})"});
+  for (std::size_t i = 1; i < 4; ++i) EXPECT_EQ(got[i], got[0]) << "what-if " << i;
+  for (std::size_t i = 4; i < got.size(); ++i)
+    EXPECT_GT(largest_change(got[i], got[0]), 1e-5) << "what-if " << i;
+  EXPECT_GT(largest_change(got[4], got[5]), 1e-5);  // another stream, the same dimension 4
+}
 
 // The sink logits of GPT-OSS and its kin: softmax takes them out, "checkpoint" is what they are.
 TEST(FamilyWhatIfs, SinkLogitsGoAndComeBack) {
-  for (const char* name : {"gpt_oss", "granite_swa", "flint", "inkling2"}) {
+  for (const char* name : {"gpt_oss", "granite_swa", "flint", "inkling2", "deepseek_v4"}) {
     SINKSCOPE_REQUIRE_SHARED(folder, std::string("oracles/") + name);
     const std::vector<Losses> got = losses(
         opened(folder), {R"({"edit":"attention.normalizer","kind":"softmax"})",
@@ -214,6 +232,14 @@ TEST(FamilyWhatIfs, PlacesThatDoNotExistAreNamed) {
   EXPECT_THAT(refusal("qwen3_5", R"({"edit":"attention.mask_key","keys":[0],"layers":[0]})"),
               HasSubstr("no place in common"));
   EXPECT_THAT(refusal("gpt_oss", R"({"edit":"mlp.activation","kind":"gelu"})"),
+              HasSubstr("gated unit of their own"));
+  EXPECT_THAT(refusal("qwen4_exp", R"({"edit":"norm.replace","with":"none"})"),
+              HasSubstr("part of the mixes of its 3 residual streams"));
+  EXPECT_THAT(refusal("qwen4_exp", R"({"edit":"norm.probe","mode":"zero","dims":[1]})"),
+              HasSubstr("part of the mixes"));
+  EXPECT_THAT(refusal("qwen4_exp", R"({"edit":"residual.set","scale":0,"dims":[144]})"),
+              HasSubstr("143"));
+  EXPECT_THAT(refusal("deepseek_v4", R"({"edit":"mlp.activation","kind":"gelu"})"),
               HasSubstr("gated unit of their own"));
   EXPECT_THAT(refusal("gpt2", R"({"edit":"norm.probe","mode":"denominator","dims":[1]})"),
               HasSubstr("LayerNorm"));

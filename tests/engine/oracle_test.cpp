@@ -93,6 +93,23 @@ std::string own_norm_name(const ModelFiles& model, Role role, int layer, std::st
   return "/norm/model.layers." + std::to_string(layer) + "." + module;
 }
 
+// DeepSeek-V4's modules are called otherwise than their tensors.
+std::string module_in_v4(Role role, int layer) {
+  const std::string block = "/norm/model.layers." + std::to_string(layer) + ".";
+  switch (role) {
+    case Role::ln1:
+      return block + "input_layernorm";
+    case Role::ln2:
+      return block + "post_attention_layernorm";
+    case Role::q_a_norm:
+      return block + "self_attn.q_a_norm";
+    case Role::k_norm:
+      return block + "self_attn.kv_norm";
+    default:
+      return block + "self_attn.compressor.kv_norm";
+  }
+}
+
 void compare_norms(const H5Reference& got, const H5Reference& want, const ModelFiles& model) {
   const std::pair<Role, const char*> norms[] = {{Role::ln1, "ln1.hook_out"},
                                                 {Role::ln1_k, "ln1_k.hook_out"},
@@ -105,12 +122,16 @@ void compare_norms(const H5Reference& got, const H5Reference& want, const ModelF
                                                 {Role::q_a_norm, "attn.hook_q_latent"},
                                                 {Role::kv_a_norm, "attn.hook_kv_latent"},
                                                 {Role::delta_norm, "linear.hook_norm"},
+                                                {Role::mix1_norm, "hyper_attn.hook_norm"},
+                                                {Role::mix2_norm, "hyper_mlp.hook_norm"},
+                                                {Role::compress_norm, "attn.hook_compressed_kv"},
                                                 {Role::v, "attn.hook_v_norm"}};
   int compared = 0;
   for (int layer = 0; layer < model.spec().n_layers; ++layer) {
     for (const auto& [role, tap] : norms) {
       if (!model.has(role, layer)) continue;
       std::string name = "/norm/" + module_of(model.tensor_name(role, layer));
+      if (model.spec().architecture == "deepseek_v4") name = module_in_v4(role, layer);
       // A delta-net's norm is called linear_attn.norm: its own name ends in .norm.
       if (role == Role::delta_norm && !want.has(name)) name += ".norm";
       if (role == Role::v) {  // its norm has no gain to go by
@@ -164,6 +185,59 @@ void compare_blocks(const H5Reference& got, const H5Reference& want, const Model
       EXPECT_EQ(want.has(name), tap_row(got, tap, layer) >= 0) << name;
       if (want.has(name)) compare_tap(got, tap, layer, want.floats(name), kValues, name);
     }
+  }
+}
+
+// Several residual streams: how they are mixed and added to, what sub-layers put out, n-grams.
+void compare_streams(const H5Reference& got, const H5Reference& want, const ModelFiles& model) {
+  const int L = model.spec().n_layers;
+  const std::pair<const char*, const char*> places[] = {{"attn", "hyper_attn"},
+                                                        {"mlp", "hyper_mlp"}};
+  int compared = 0;
+  const auto compare_place = [&](const std::string& site, const std::string& hook, int layer) {
+    for (const char* part : {"gate", "pre", "mixed", "inject", "post", "comb"}) {
+      const std::string name = "/hyper/" + site + "/" + part;
+      const std::string tap = hook + ".hook_" + part;
+      ASSERT_EQ(want.has(name), tap_row(got, tap, layer) >= 0) << name;
+      if (!want.has(name)) continue;
+      compare_tap(got, tap, layer, want.floats(name), kValues, name);
+      ++compared;
+    }
+  };
+  for (int layer = 0; layer < L; ++layer) {
+    for (const auto& [half, hook] : places)
+      compare_place(std::to_string(layer) + "." + half, hook, layer);
+    compare_tap(got, "hook_attn_out", layer, layer_of(want, "/delta", 2 * layer), kValues, "delta");
+    compare_tap(got, "hook_mlp_out", layer, layer_of(want, "/delta", 2 * layer + 1), kValues,
+                "delta");
+    const std::string add = "/ple_add/" + std::to_string(layer);
+    EXPECT_EQ(want.has(add), tap_row(got, "hook_ple_add", layer) >= 0) << add;
+    if (want.has(add)) compare_tap(got, "hook_ple_add", layer, want.floats(add), kValues, add);
+  }
+  compare_place("final", "hyper_final", -1);
+  EXPECT_GE(compared, 6 * L + 2);
+  const std::vector<std::int64_t> dims = got.dims("/run0/residual/stream");
+  EXPECT_EQ(dims, want.dims("/residual"));  // [S, T, N, D]
+}
+
+// Keys that stand for a window each: their maps, and what is left of a row beside tokens and sink.
+void compare_compressed(const H5Reference& got, const H5Reference& want, const ModelFiles& model) {
+  const std::vector<std::int64_t> dims = got.dims("/run0/attention/compressed_mass");  // [A, H, T]
+  const std::vector<float> mass = got.floats("/run0/attention/compressed_mass");
+  const auto size = static_cast<std::size_t>(dims[1] * dims[2]);
+  for (int layer = 0; layer < model.spec().n_layers; ++layer) {
+    const std::string name = "/attention_compressed/" + std::to_string(layer);
+    ASSERT_EQ(want.has(name), tap_row(got, "attn.hook_pattern_compressed", layer) >= 0) << name;
+    std::vector<float> sums(size, 0.0f);
+    if (want.has(name)) {
+      const std::vector<float> rows = want.floats(name);
+      compare_tap(got, "attn.hook_pattern_compressed", layer, rows, kProbabilities, name);
+      const auto width = static_cast<std::size_t>(want.dims(name)[2]);
+      for (std::size_t i = 0; i < rows.size(); ++i) sums[i / width] += rows[i];
+    }
+    const auto begin = mass.begin() + static_cast<std::ptrdiff_t>(size) * layer;
+    expect_close({begin, begin + static_cast<std::ptrdiff_t>(size)}, sums, kProbabilities,
+                 "compressed_mass");
   }
 }
 
@@ -244,6 +318,8 @@ void compare_with_expected(const std::string& capture_path, const H5Reference& w
   if (want.has("/attnres")) compare_depth(got, want, model);
   compare_norms(got, want, model);
   compare_blocks(got, want, model);
+  if (want.has("/hyper/final/mixed")) compare_streams(got, want, model);
+  if (want.has("/attention_compressed/1")) compare_compressed(got, want, model);
 }
 
 class Oracle : public ::testing::TestWithParam<std::string> {};
@@ -383,9 +459,10 @@ const std::vector<std::string> kBothSpellings = {
     "mixtral", "gpt_neox",   "gpt_neox_seq", "gemma2",  "gemma3",      "olmo2",
     "phi3",    "granite",    "smollm3",      "gpt_oss", "deepseek_v3", "qwen3_next"};
 const std::vector<std::string> kOneSpelling = {
-    "gpt2",    "opt",         "olmo3",         "ministral3", "gpt_oss_mxfp4", "deepseek_v3_fp8",
-    "qwen3_5", "qwen3_5_moe", "mimo_v2_flash", "inkling2",   "granite_swa",   "flint",
-    "axk2",    "kimi_linear", "bert",          "gemma4",     "gemma4_moe"};
+    "gpt2",       "opt",         "olmo3",         "ministral3", "gpt_oss_mxfp4", "deepseek_v3_fp8",
+    "qwen3_5",    "qwen3_5_moe", "mimo_v2_flash", "inkling2",   "granite_swa",   "flint",
+    "axk2",       "kimi_linear", "bert",          "gemma4",     "gemma4_moe",    "qwen4_exp",
+    "deepseek_v4"};
 
 std::vector<std::string> all_models() {
   std::vector<std::string> all = kBothSpellings;

@@ -17,6 +17,7 @@ std::span<const Family> phi_families();
 std::span<const Family> granite_families();
 std::span<const Family> gpt_oss_families();
 std::span<const Family> deepseek_families();
+std::span<const Family> deepseek_v4_families();
 std::span<const Family> qwen_next_families();
 std::span<const Family> sink_families();
 std::span<const Family> bert_families();

@@ -158,7 +158,7 @@ int resolved_threads(const CaptureRequest& request) {
 
 std::int64_t state_bytes(int seq_len, const ArchSpec& spec) {
   const std::int64_t streams = 3 + spec.n_block_states(spec.n_layers);
-  return 4 * streams * seq_len * spec.d_model;
+  return 4 * streams * seq_len * spec.state_width();
 }
 
 CaptureLayout plan_capture(const ModelFiles& model, const CaptureRequest& request) {

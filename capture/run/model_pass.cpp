@@ -5,6 +5,8 @@
 #include <utility>
 
 #include "capture/model/depth_mix.h"
+#include "capture/model/ngrams.h"
+#include "capture/model/streams.h"
 
 namespace sinkscope {
 namespace {

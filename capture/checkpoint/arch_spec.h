@@ -105,8 +105,6 @@ struct RelativeSpec {
   bool operator==(const RelativeSpec&) const = default;
 };
 
-};
-
 // Several residual streams (hyper-connections): what a half reads is a mix of them, and each takes
 // its share of what the half puts out.
 enum class StreamMix {

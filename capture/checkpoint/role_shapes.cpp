@@ -28,8 +28,6 @@ void add_relative(Roles& roles, const ArchSpec& spec, int layer) {
   add(roles, true, {Role::attn_conv, Role::mlp_conv});
 }
 
-}
-
 // The mix of the streams in front of a half, or behind the last block, whose roles start at
 // `first`.
 void add_mix(Roles& roles, const ArchSpec& spec, Role first) {

@@ -158,9 +158,6 @@ std::string wrong_depth(const ArchSpec& spec) {
   return "";
 }
 
-return "";
-}
-
 std::string wrong_streams(const ArchSpec& spec) {
   const StreamSpec& streams = spec.streams;
   const NgramSpec& ngram = spec.ngram;

@@ -59,10 +59,10 @@ class MakeFigure : public ::testing::Test {
       test::add_planted_run(capture_, run);
       add_rest(capture_, run);
     }
-    capture_.facts.d_model = 4;  // as wide as these norms
-    test::put_norm(capture_, "run0", "ln1", {0, 1}, {1, 1, 1.5, 1, 1, -0.004, 1.25, 8});
-    test::put_norm(capture_, "run0", "ln2", {0, 1}, {1, 2, 1, 1, 1, 1, 1, 1});
-    test::put_norm(capture_, "run1", "ln2", {0, 1}, {1, 4, 1, 1, 1, 1, 1, 1});
+    test::put_norm(capture_, "run0", "ln1", {0, 1},
+                   {1, 1, 1.5, 1, 1, 1, 1, 1, -0.004, 1.25, 8, 1, 1, 1});
+    test::put_norm(capture_, "run0", "ln2", {0, 1}, {1, 2, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1});
+    test::put_norm(capture_, "run1", "ln2", {0, 1}, {1, 4, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1});
   }
 
   std::vector<FigureInput> inputs(int n = 1) const {
@@ -399,7 +399,7 @@ TEST_F(MakeFigure, PresetFigure5IsLinearWithStars) {
 TEST_F(MakeFigure, PresetFigure6AddsTheGainsInFrontOfTheNorms) {
   EXPECT_EQ(preset("fig6").panels.size(), 2u) << "without a PreAffine as figure 5";
   test::FakeCapture& capture = capture_;
-  capture.put("run0", "norm/ln1/pre_gain", {2, 4}, {1, 1, 1, 7, 1, 0.5, 1, 1});
+  capture.put("run0", "norm/ln1/pre_gain", {2, 7}, {1, 1, 1, 7, 1, 1, 1, 1, 0.5, 1, 1, 1, 1, 1});
   const Figure figure = preset("fig6");
   ASSERT_EQ(figure.panels.size(), 3u);
   EXPECT_EQ(figure.panels[1].title, "Attention PreNorm Lambda1");

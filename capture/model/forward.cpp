@@ -4,6 +4,7 @@
 #include <ATen/Parallel.h>
 
 #include <cmath>
+#include <utility>
 
 #include "capture/model/blocks.h"
 #include "capture/model/depth_mix.h"
@@ -69,7 +70,7 @@ at::Tensor added(const BlockPass& pass, Role half, const at::Tensor& stream,
   if (norm.exists() && !spec.post_norm) sum = post_normed(pass, is_first, sum);
   if (spec.residual_scale != 1) sum = sum * spec.residual_scale;
   listener.on_tap(is_first ? Site::attn_out : Site::mlp_out, layer, sum);
-  if (state.read.take.defined()) return write_streams(state.read, stream, sum);
+  if (state.read.take.defined()) return write_streams(std::exchange(state.read, {}), stream, sum);
   sum = is_first && spec.starts_depth_block(layer) ? restarted(pass, stream, sum) : stream + sum;
   if (!spec.post_norm) return sum;
   listener.on_tap(is_first ? Site::resid_mid_sum : Site::resid_post_sum, layer, sum);
@@ -296,6 +297,8 @@ at::Tensor mix_tokens(const BlockPass& pass, const at::Tensor& n1, const at::Ten
 
 at::Tensor half_input(const BlockPass& pass, Role half, const at::Tensor& stream) {
   if (pass.spec.depth_block > 0) return depth_input(pass, half, stream);
+  // What was read is kept until the half is written: not the state itself, which would outlive it.
+  if (!pass.spec.has_streams()) return stream;
   const bool is_first = half == Role::ln1;
   pass.state.read = read_streams(pass.spec, is_first ? pass.w.mix1 : pass.w.mix2, stream);
   tap_streams(pass.listener, is_first ? Site::hyper_attn_norm : Site::hyper_mlp_norm, pass.layer,

@@ -4,13 +4,16 @@
 #include <QApplication>
 #include <QImage>
 #include <QPointF>
+#include <QSettings>
+#include <QTemporaryDir>
 #include <QWidget>
 #include <ctime>
 
 namespace sinkscope {
 
 // The one application of a test process, without a display unless SINKSCOPE_TEST_DISPLAY is set. It
-// is never destroyed: widgets of the last test may outlive main().
+// is never destroyed: widgets of the last test may outlive main(). Its settings are its own, for
+// tests run beside each other.
 inline QApplication& test_application() {
   static QApplication* app = [] {
     if (!qEnvironmentVariableIsSet("SINKSCOPE_TEST_DISPLAY"))
@@ -18,6 +21,8 @@ inline QApplication& test_application() {
     static int argc = 1;
     static char name[] = "test";
     static char* argv[] = {name, nullptr};
+    static const QTemporaryDir settings;
+    QSettings::setPath(QSettings::NativeFormat, QSettings::UserScope, settings.path());
     return new QApplication(argc, argv);
   }();
   return *app;

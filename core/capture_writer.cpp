@@ -18,6 +18,7 @@
 #include "core/h5/raw_values.h"
 #include "core/output_path.h"
 #include "core/recording_request.h"
+#include "core/side_file.h"
 
 namespace sinkscope {
 namespace {
@@ -146,7 +147,7 @@ class FileWriter final : public CaptureWriter {
       // From here on the data are safe in NAME.part, whatever happens to the name.
     });
     refuse_existing(path_);
-    rename(part_, path_);
+    rename_file(part_, path_);
     remove_states(part_);
   }
 
@@ -163,14 +164,6 @@ class FileWriter final : public CaptureWriter {
                               : fmt::format("{} exists, an unfinished recording; --resume goes on "
                                             "with it, --force overwrites it",
                                             path));
-  }
-
-  static void rename(const std::string& from, const std::string& to) {
-    std::error_code error;
-    fs::rename(from, to, error);
-    if (!error) return;
-    throw Error(ErrorKind::io,
-                fmt::format("cannot rename {} to {}: {}", from, to, error.message()));
   }
 
   // The whole structure goes to a file of another name first: NAME.part never lacks any of it.
@@ -193,7 +186,7 @@ class FileWriter final : public CaptureWriter {
       fs::remove(part_, ignored);  // an unfinished recording that is being overwritten
       remove_states(part_);
       save_state(part_, request_, 0, 0, {});
-      rename(unborn, part_);
+      rename_file(unborn, part_);
     } catch (...) {
       file.abandon();
       fs::remove(unborn, ignored);

@@ -2,9 +2,7 @@
 #include "core/recording_state.h"
 
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <cerrno>
 #include <cstdint>
@@ -13,7 +11,8 @@
 #include <optional>
 #include <utility>
 
-#include "core/error.h"
+#include "core/h5/flush_journal.h"
+#include "core/side_file.h"
 
 namespace sinkscope {
 namespace {
@@ -32,85 +31,6 @@ struct Head {
 
 std::string latest(const std::string& path) { return path + ".state"; }
 std::string before(const std::string& path) { return path + ".state.before"; }
-
-// Whole words at a time: as fast as memory. It is to tell a torn file, not a forged one.
-class Checksum {
- public:
-  void add(const void* data, std::size_t n) {
-    const auto* bytes = static_cast<const unsigned char*>(data);
-    for (; n >= 8; bytes += 8, n -= 8) {
-      std::uint64_t word;
-      std::memcpy(&word, bytes, 8);
-      mix(word);
-    }
-    std::uint64_t rest = n;
-    if (n > 0) std::memcpy(&rest, bytes, n);  // nothing may come without an address
-    mix(rest);
-  }
-  std::uint64_t value() const { return sum_; }
-
- private:
-  void mix(std::uint64_t word) {
-    sum_ = (sum_ ^ word) * 0x9E3779B97F4A7C15U;
-    sum_ ^= sum_ >> 32;
-  }
-  std::uint64_t sum_ = 0xCBF29CE484222325U;
-};
-
-class Descriptor {
- public:
-  Descriptor(std::string path, int flags)
-      : path_(std::move(path)), fd_(::open(path_.c_str(), flags | O_CLOEXEC, 0666)) {}
-  ~Descriptor() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-
-  int fd() const { return fd_; }
-  [[noreturn]] void fail(const char* verb) const {
-    throw Error(ErrorKind::io, fmt::format("cannot {} {}: {}", verb, path_, std::strerror(errno)));
-  }
-  void write(const void* data, std::size_t n) const {
-    const auto* bytes = static_cast<const char*>(data);
-    while (n > 0) {
-      const ssize_t done = ::write(fd_, bytes, n);
-      if (done < 0 && errno == EINTR) continue;
-      if (done <= 0) fail("write");
-      bytes += done;
-      n -= static_cast<std::size_t>(done);
-    }
-  }
-  // Some file systems say only here that the disk is full.
-  void close() {
-    if (::close(std::exchange(fd_, -1)) != 0) fail("write");
-  }
-  // False when the file ends before.
-  bool read(void* data, std::size_t n) const {
-    auto* bytes = static_cast<char*>(data);
-    while (n > 0) {
-      const ssize_t done = ::read(fd_, bytes, n);
-      if (done < 0 && errno == EINTR) continue;
-      if (done < 0) fail("read");
-      if (done == 0) return false;
-      bytes += done;
-      n -= static_cast<std::size_t>(done);
-    }
-    return true;
-  }
-
- private:
-  std::string path_;
-  int fd_;
-};
-
-void rename(const std::string& from, const std::string& to) {
-  std::error_code error;
-  fs::rename(from, to, error);
-  if (error)
-    throw Error(ErrorKind::io,
-                fmt::format("cannot rename {} to {}: {}", from, to, error.message()));
-}
 
 // Reads a piece of `n` bytes, no more than `left`, which shrinks.
 template <class Bytes>
@@ -188,8 +108,8 @@ void save_state(const std::string& path, const std::string& request, int layers_
     fs::remove(unborn, ignored);  // a full disk has no room for half a state
     throw;
   }
-  if (fs::exists(latest(path))) rename(latest(path), before(path));
-  rename(unborn, latest(path));
+  if (fs::exists(latest(path))) rename_file(latest(path), before(path));
+  rename_file(unborn, latest(path));
 }
 
 std::vector<RecordingState> load_states(const std::string& path) {
@@ -203,12 +123,13 @@ std::vector<RecordingState> load_states(const std::string& path) {
   return states;
 }
 
-void promote_state(const std::string& path) { rename(before(path), latest(path)); }
+void promote_state(const std::string& path) { rename_file(before(path), latest(path)); }
 
 void remove_states(const std::string& path) {
   std::error_code ignored;
   for (const std::string& file : {latest(path) + ".tmp", latest(path), before(path)})
     fs::remove(file, ignored);
+  h5::remove_journal(path);
 }
 
 }  // namespace sinkscope

@@ -33,7 +33,7 @@ std::vector<RecordingState> load_states(const std::string& path);
 // the next save would otherwise push it out before its layer is done. Error{io}.
 void promote_state(const std::string& path);
 
-// Takes them away; nothing happens where there are none.
+// Takes them away, and the journal of a flush; nothing happens where there are none.
 void remove_states(const std::string& path);
 
 }  // namespace sinkscope

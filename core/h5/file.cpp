@@ -11,6 +11,9 @@
 #include <cerrno>
 #include <cstring>
 
+#include "core/h5/flush_journal.h"
+#include "core/h5/journaled_driver.h"
+
 namespace sinkscope::h5 {
 namespace {
 
@@ -82,7 +85,9 @@ File File::create(const std::string& path) {
 
 File File::open_for_writing(const std::string& path) {
   const Call call;
+  finish_flush(path);
   const Handle access = access_list(probe_lock(path, LOCK_EX));
+  use_journaled_driver(access);
   File file;
   file.path_ = path;
   file.handle_ = own(H5Fopen(path.c_str(), H5F_ACC_RDWR, access.id()), ErrorKind::io,
@@ -104,6 +109,7 @@ File File::open_for_reading(const std::string& path) {
     throw Error(ErrorKind::corrupt, path + ": expected an HDF5 file, found a folder or device");
   }
   const Call call;
+  finish_flush(path);
   const Handle access = access_list(probe_lock(path, LOCK_SH));
   const htri_t is_hdf5 = H5Fis_hdf5(path.c_str());
   if (is_hdf5 == 0) {

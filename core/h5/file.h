@@ -20,7 +20,7 @@ class File {
   // Truncates what is there. Error{io}.
   static File create(const std::string& path);
   // For adding data to a file whose structure is complete: metadata stay in memory until flush()
-  // writes them, so that a killed writer leaves those of the last flush. Error{io}.
+  // writes them, all or nothing, so that a killed writer leaves those of the last flush. Error{io}.
   static File open_for_writing(const std::string& path);
   // Error{io} when someone else has this file open (a file that is not there is fine).
   static void require_unlocked(const std::string& path);

@@ -19,9 +19,6 @@ import tempfile
 import time
 
 
-LONG_RUN = 50  # kills
-
-
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--program", required=True, help="the built sinkscope")
@@ -118,10 +115,6 @@ def cases(args, folder, rng):
                  [*common, "--prompts", many, "--record", "all,logits"]),
             Case(f"maps{number}", args.program, folder, [*common, "--prompts", one, "--record", "maps"]),
         ]
-    # Takes long to flush: a kill in the middle of that can leave a branch of the maps' index without
-    # its leaf, which --resume then says. Not for a short run, which is a test.
-    if args.kills < LONG_RUN:
-        return found
     wide, few = os.path.join(folder, "wide"), os.path.join(folder, "few.jsonl")
     write_wide_model(wide, rng)
     prompts(few, 64, [7, 5], rng)

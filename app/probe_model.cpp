@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "app/probe_model.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "app/cli/temporary_folder.h"
@@ -17,6 +18,14 @@ double mean_of(const std::vector<std::vector<float>>& runs, bool drop_last) {
   for (const auto& run : runs)
     for (std::size_t t = 0; t + (drop_last ? 1 : 0) < run.size(); ++t) sum += run[t], ++n;
   return n > 0 ? sum / n : std::nan("");
+}
+
+int n_chosen(const PositionFilter& at, const std::vector<RunInput>& runs) {
+  int n = 0;
+  for (const RunInput& run : runs)
+    for (int t = 0; t < run.seq_len(); ++t)
+      n += at.matches(t, run.token_ids[static_cast<std::size_t>(t)]) ? 1 : 0;
+  return n;
 }
 
 }  // namespace
@@ -46,17 +55,36 @@ std::vector<ProbeMode> all_probe_modes() {
   return modes;
 }
 
-std::vector<ProbeRow> probes_of(const ArchSpec& spec, bool each,
-                                const std::vector<PositionFilter>& positions,
-                                std::vector<ProbeMode> modes) {
-  std::vector<ProbeReader> readers = probe_readers(spec.n_layers, each);
+void plan_probes(const ArchSpec& spec, const std::vector<RunInput>& runs, ProbePlan plan,
+                 ProbeTable& table) {
+  table.model = spec.name;
+  for (const RunInput& run : runs) table.n_tokens += run.seq_len();
+  if (table.n_tokens == static_cast<std::int64_t>(runs.size()))
+    throw Error(ErrorKind::invalid_argument,
+                "expected a prompt of at least two tokens, found one: a probe's cost is the loss "
+                "of the next token");
+  std::vector<ProbeReader> readers = probe_readers(spec.n_layers, plan.each);
   std::erase_if(readers, [&](const ProbeReader& reader) {
     if (reader.norms.empty()) return false;
     const std::string& name = reader.norms.front();
     return (!spec.has_ln1 && name.ends_with("ln1")) || (!spec.has_ln2 && name.ends_with("ln2"));
   });
-  if (spec.norm_kind == NormKind::layer_norm) std::erase(modes, ProbeMode::denominator);
-  return planned_probes(readers, positions, modes);
+  if (spec.norm_kind == NormKind::layer_norm) std::erase(plan.modes, ProbeMode::denominator);
+  if (plan.modes.empty())
+    throw Error(ErrorKind::unsupported,
+                "--modes: \"denominator\" is defined for RMS norms, this model has LayerNorm");
+  for (const PositionFilter& at : plan.positions)
+    if (n_chosen(at, runs) == 1) table.single.push_back(at);
+  table.rows = planned_probes(readers, plan.positions, plan.modes);
+  std::erase_if(table.rows, [&](const ProbeRow& row) {
+    return !row.is_control && takes_mean(row.mode) &&
+           std::find(table.single.begin(), table.single.end(), row.at) != table.single.end();
+  });
+  if (std::all_of(table.rows.begin(), table.rows.end(),
+                  [](const ProbeRow& row) { return row.is_control; }))
+    throw Error(ErrorKind::invalid_argument,
+                "--modes: expected one that does not set a mean, or more positions: a mean over a "
+                "single position is its value");
 }
 
 bool measure_probes(const ModelFiles& model, EvaluateRequest request, ProbeTable& table,

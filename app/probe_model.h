@@ -17,11 +17,18 @@ namespace sinkscope {
 std::optional<std::vector<int>> find_outlier_dims(const ModelFiles& model, CaptureRequest request,
                                                   JobContext job);
 
-// The rows that make sense for this model: readers whose norms it has, and no "denominator" where
-// its norms have none of their own (LayerNorm).
-std::vector<ProbeRow> probes_of(const ArchSpec& spec, bool each,
-                                const std::vector<PositionFilter>& positions,
-                                std::vector<ProbeMode> modes);
+struct ProbePlan {
+  std::vector<PositionFilter> positions;
+  std::vector<ProbeMode> modes;
+  bool each = false;  // every norm alone as well
+};
+
+// Model, tokens and rows of a table: what makes sense for this model and these prompts. Readers
+// whose norms it has, no "denominator" where its norms have none of their own (LayerNorm), no means
+// over a single position. Throws Error{invalid_argument} when nothing is left, or no prompt has a
+// next token; Error{unsupported} when only "denominator" was asked of LayerNorms.
+void plan_probes(const ArchSpec& spec, const std::vector<RunInput>& runs, ProbePlan plan,
+                 ProbeTable& table);
 
 // All of them.
 std::vector<ProbeMode> all_probe_modes();

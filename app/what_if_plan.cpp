@@ -74,12 +74,12 @@ std::string what_if_command(const std::string& model, const RunInput& input,
 }
 
 std::string probe_command(const std::string& model, const RunInput& input,
-                          const std::string& recorded, const std::string& dims,
+                          const std::string& recorded, const std::string& dims, bool each,
                           const std::string& output) {
   RecordFlags nothing;  // is recorded
   nothing.record = "";
-  return fmt::format("sinkscope probe {} --dims {} --tokens {}{} -o {}", shell_word(model),
-                     shell_word(dims), fmt::join(input.token_ids, ","),
+  return fmt::format("sinkscope probe {} --dims {}{} --tokens {}{} -o {}", shell_word(model),
+                     shell_word(dims), each ? " --each" : "", fmt::join(input.token_ids, ","),
                      flag_words(flags_of(recorded).run, nothing), shell_word(output));
 }
 

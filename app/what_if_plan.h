@@ -33,10 +33,10 @@ std::string what_if_command(const std::string& model, const RunInput& input,
                             const std::string& recorded, const WhatIf& what_if,
                             const std::string& output);
 
-// "sinkscope probe MODEL --dims DIMS --tokens … -o F.json", for the tokens of a recorded run, run
+// "sinkscope probe MODEL --dims DIMS [--each] --tokens … -o F.json", for the tokens of a recorded run, run
 // as it was. Throws what check_recorded throws.
 std::string probe_command(const std::string& model, const RunInput& input,
-                          const std::string& recorded, const std::string& dims,
+                          const std::string& recorded, const std::string& dims, bool each,
                           const std::string& output);
 
 }  // namespace sinkscope

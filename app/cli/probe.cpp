@@ -27,7 +27,8 @@ const char* const kHelp =
     "direct_const, remove_const. The loss that each costs tells a rescaler from a flag and from a\n"
     "constant bias channel.\n\n"
     "--json keys: schema (sinkscope.probe/1), conventions, model, dims, tokens, loss,\n"
-    "probes [{reader, at, mode, control, delta_loss, kl}], verdicts [{reader, at, role, "
+    "not_measured [{at, mode}], probes [{reader, at, mode, control, delta_loss, kl}], verdicts "
+    "[{reader, at, role, "
     "sentence}],\nnon_finite_values (null above).\n\n"
     "example: sinkscope probe org/name --dims auto --text-file essay.txt";
 
@@ -132,12 +133,7 @@ int run_probe(const std::vector<std::string>& args, Console& console) {
     table.dims = *found;
     console.note(fmt::format("probing dimension {}", fmt::join(table.dims, ", ")));
   }
-  table.model = model->spec().name;
-  for (const RunInput& input : request.runs) table.n_tokens += input.seq_len();
-  table.rows = probes_of(model->spec(), flags.each, positions, modes);
-  if (table.rows.empty())
-    throw Error(ErrorKind::unsupported,
-                "--modes: \"denominator\" is defined for RMS norms, this model has LayerNorm");
+  plan_probes(model->spec(), request.runs, {positions, modes, flags.each}, table);
   bool is_measured = false;
   run_with_progress(
       [&](JobContext job) {

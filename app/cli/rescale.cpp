@@ -25,8 +25,10 @@ const char* const kHelp =
     "--json keys: schema (sinkscope.rescale/1), conventions, file, run, model, layers, tokens, "
     "token_text,\n"
     "dims, key, clip, points_above_bound, points_not_finite, norms [{role, layer, eps, dim, r2,\n"
-    "share_after, alpha, elasticity, output_rms, gain_max, gain_dim, bound_1, bound_5, lower,\n"
-    "clip_growth, next_linear}], heads [{layer, head, query, p, share_after, through_o}], "
+    "share_after, suppression, alpha, elasticity, output_rms, gain_max, gain_dim, bound_1, "
+    "bound_5, lower,\n"
+    "clip_growth, next_linear}], heads [{layer, head, query, p, share_after, suppression, "
+    "through_o}], "
     "queries,\n"
     "not_computed, non_finite_values (null above).\n\n"
     "example: sinkscope rescale run.h5 --model org/name";

@@ -163,6 +163,10 @@ int run_whatif(const std::vector<std::string>& args, Console& console) {
   if (baseline) {
     baseline->add_twins(*model, prompts, what_if_text(what_if), flags.output.value_or("run.h5"),
                         request);
+    const auto& known = request.baseline_final_norms;
+    if (std::any_of(known.begin(), known.end(), [](const auto& rows) { return rows.empty(); }))
+      console.note(*flags.baseline +
+                   ": without residual/final_norm; its runs are run again for the KL");
   } else {
     request.runs = std::move(prompts);
     add_twins(request.runs, what_if);

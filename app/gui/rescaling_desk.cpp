@@ -16,17 +16,15 @@
 namespace sinkscope {
 namespace {
 
-// The table of `sinkscope probe MODEL --dims DIMS` for the tokens of a recorded run.
+// The table of `sinkscope probe MODEL --dims DIMS [--each]` for the tokens of a recorded run.
 std::optional<ProbeTable> probe_table(const ModelFiles& model, const RunFacts& run,
-                                      const std::string& dims, JobContext job) {
+                                      const std::string& dims, bool each, JobContext job) {
   const auto reader = CaptureReader::open(run.path);
   CaptureRequest request =
       plan_what_if(model, run.input, reader->read_text(run.run, "provenance/command"), {}).request;
   request.runs = {run.input};
   ProbeTable table;
   table.tau = 3;
-  table.model = model.spec().name;
-  table.n_tokens = run.seq_len();
   if (dims == "auto") {
     const auto found = find_outlier_dims(model, request, job);
     if (!found) return std::nullopt;
@@ -36,9 +34,10 @@ std::optional<ProbeTable> probe_table(const ModelFiles& model, const RunFacts& r
     if (table.dims.empty())
       throw Error(ErrorKind::invalid_argument, "dimensions: expected some, found all of them");
   }
-  table.rows =
-      probes_of(model.spec(), false,
-                {PositionFilter::parse("rest"), PositionFilter::parse("first")}, all_probe_modes());
+  plan_probes(
+      model.spec(), request.runs,
+      {{PositionFilter::parse("rest"), PositionFilter::parse("first")}, all_probe_modes(), each},
+      table);
   if (!measure_probes(model, evaluate_like(request), table, job)) return std::nullopt;
   return table;
 }
@@ -110,7 +109,7 @@ void RescalingDesk::look() {
       });
 }
 
-void RescalingDesk::runProbes(const std::string& dims) {
+void RescalingDesk::runProbes(const std::string& dims, bool each) {
   if (!obstacle().empty()) return publish();
   state_.probes_failure.clear();
   std::shared_ptr<TemporaryFolder> folder;
@@ -123,10 +122,10 @@ void RescalingDesk::runProbes(const std::string& dims) {
   const auto run = job_run_ = run_;
   const auto open = model();
   job_.start(open->files->spec().n_layers,
-             [this, run, model = open->files, model_path = open->card.path, dims, folder,
+             [this, run, model = open->files, model_path = open->card.path, dims, each, folder,
               path = folder->file(fmt::format("probes-{}.json", ++n_tables_))](
                  JobContext job) -> std::optional<Worker::Deliver> {
-               auto table = probe_table(*model, *run, dims, std::move(job));
+               auto table = probe_table(*model, *run, dims, each, std::move(job));
                if (!table) return std::nullopt;
                ProbesSnapshot made = probes_snapshot(std::move(*table));
                std::ofstream(path) << probe_json(made.table).dump(2) << '\n';
@@ -134,7 +133,7 @@ void RescalingDesk::runProbes(const std::string& dims) {
                made.command = probe_command(
                    model_path, run->input,
                    CaptureReader::open(run->path)->read_text(run->run, "provenance/command"), dims,
-                   kProbesFile);
+                   each, kProbesFile);
                const auto probes = std::make_shared<const ProbesSnapshot>(std::move(made));
                return [this, run, probes] {
                  if (run_ == run) state_.probes = probes;

@@ -20,7 +20,8 @@ class RescalingDesk : public RunDesk {
 
   // What the evidence is about: "auto" (each token's largest) or dimensions, and the sink's key.
   void setEvidence(const std::string& dims, int key);
-  void runProbes(const std::string& dims);  // "auto", or ranges; as `sinkscope probe` does
+  // "auto", or ranges; `each`: every norm alone as well. As `sinkscope probe` does.
+  void runProbes(const std::string& dims, bool each = false);
   void computeWithWeights();
   void cancel() { job_.cancel(); }
 

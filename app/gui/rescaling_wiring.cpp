@@ -14,8 +14,9 @@ Panel* make_rescaling(Session& session, QWidget* parent) {
   QObject::connect(desk, &RescalingDesk::progressed, panel, [panel](const ProgressView& view) {
     panel->setProgress(job_share(view), job_text(view));
   });
-  QObject::connect(panel, &RescalingPanel::probesAsked, desk,
-                   [desk](const QString& dims) { desk->runProbes(dims.toStdString()); });
+  QObject::connect(
+      panel, &RescalingPanel::probesAsked, desk,
+      [desk](const QString& dims, bool each) { desk->runProbes(dims.toStdString(), each); });
   QObject::connect(
       panel, &RescalingPanel::evidenceAsked, desk,
       [desk](const QString& dims, int key) { desk->setEvidence(dims.toStdString(), key); });

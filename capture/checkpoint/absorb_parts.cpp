@@ -88,6 +88,12 @@ std::string obstacle_to_absorbing(const ArchSpec& spec) {
   const bool has_plain_attention =
       spec.mixers.empty() || std::all_of(spec.mixers.begin(), spec.mixers.end(),
                                          [](Mixer m) { return m == Mixer::attention; });
+  if (spec.has_streams())
+    return "its halves read mixes of several residual streams, weighted by norms of their own, for "
+           "which no gain in front is written";
+  if (spec.depth_block > 0)
+    return "its attention over depth reads the sums before through norms of its own, for which no "
+           "gain in front is written";
   if (spec.post_norm)
     return "its norms stand behind the sums x + f(x), where the other summand is not divided";
   if (spec.d_per_layer > 0)

@@ -91,6 +91,11 @@ void require_touch(const Edit& edit, const std::vector<std::vector<int>>& prompt
 void WhatIfPass::check_tokens() const {
   for (const Edit& edit : parts_->what_if) {
     require_touch(edit, parts_->token_ids, "prompt", parts_->spec.bidirectional);
+    if (const auto* probe = std::get_if<NormProbe>(&edit);
+        probe != nullptr &&
+        (probe->mode == ProbeMode::mean || probe->mode == ProbeMode::direct_const) &&
+        count(probe->tokens, parts_->token_ids) == 1)
+      refuse(edit, "the mean is over a single position, which it leaves as it is: more prompts");
     const auto* set = std::get_if<ResidualSet>(&edit);
     if (set == nullptr || set->how != ResidualSet::How::mean) continue;
     if (!parts_->calibration_ids.empty())

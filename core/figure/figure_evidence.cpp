@@ -50,13 +50,17 @@ RescaleReport evidence_of(const FigureRequest& request, const FigureInput& input
                             "number of columns of residual-sorted",
                             request.kind));
   if (input.evidence.empty())
-    return rescale_report(capture_of(input), input.run, {request.dim_list});
+    return rescale_report(capture_of(input), input.run, {request.dim_list, request.key});
   RescaleReport report = parse_rescale_json(input.evidence, file_of(input));
   if (!request.dim_list.empty() && request.dim_list != report.options.dims)
     throw Error(
         ErrorKind::invalid_argument,
         fmt::format("{}: expected the evidence of dimensions {}, found that of {}", input.name,
                     fmt::join(request.dim_list, ", "), outlier_text(report.options)));
+  if (request.key != 0 && request.key != report.options.key)
+    throw Error(ErrorKind::invalid_argument,
+                fmt::format("{}: expected the evidence of key {}, found that of key {}", input.name,
+                            request.key, report.options.key));
   return report;
 }
 

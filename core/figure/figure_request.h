@@ -32,6 +32,7 @@ struct FigureRequest {
   bool removes_sink = false;          // without the first key, renormalized
   std::string order = "sorted";       // sorted, sorted-without-first, natural, first-input
   std::vector<int> dim_list;          // these dimensions, in this order; empty = order
+  int key = 0;                        // the sink of bound and shares whose attention is looked at
   std::optional<int> n_dims;          // columns of residual-sorted
   bool keeps_sign = false;            // of one block state, around zero, instead of |x|
   std::optional<int> n_tokens;        // only the first tokens

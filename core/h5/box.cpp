@@ -9,9 +9,10 @@
 namespace sinkscope::h5 {
 
 std::int64_t n_elements(const Dims& dims, const std::string& where) {
+  constexpr std::int64_t kMost = std::int64_t{1} << 56;  // times any element's size it is a number
   std::int64_t n = 1;
   for (const std::int64_t dim : dims) {
-    if (dim < 0 || (dim > 0 && n > (std::int64_t{1} << 60) / dim)) {
+    if (dim < 0 || (dim > 0 && n > kMost / dim)) {
       throw Error(ErrorKind::corrupt,
                   fmt::format("{}: expected a shape that fits in memory, found [{}]", where,
                               fmt::join(dims, ", ")));

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <nlohmann/json.hpp>
 
@@ -42,6 +43,16 @@ int n_not_finite(const RescaleReport& report) {
 
 std::string or_dash(double value) { return std::isnan(value) ? "-" : fmt::format("{:.4f}", value); }
 
+std::vector<double> ratios(const std::vector<double>& after, const std::vector<double>& before) {
+  std::vector<double> out(after.size());
+  std::transform(after.begin(), after.end(), before.begin(), out.begin(), std::divides<>());
+  return out;
+}
+
+std::string short_or_dash(double value) {
+  return std::isnan(value) ? "-" : fmt::format("{:.4g}", value);
+}
+
 std::string ratio_or_dash(double after, double before) {
   return std::isfinite(after / before) ? fmt::format("{:.3g}", after / before) : "-";
 }
@@ -64,12 +75,16 @@ std::string bound_sentence(const RescaleReport& report) {
 void add_norm_rows(std::string& text, const RescaleReport& report, bool first_token) {
   const bool clips = report.options.clip > 0;
   text += fmt::format(
-      "\n{}, median over tokens\n  {:<34} {:>6} {:>8} {:>8} {:>9} {:>9} {:>9} {:>11}{}\n",
+      "\n{}, median over tokens\n  {:<26} {:>6} {:>8} {:>8} {:>9} {:>8} {:>8} {:>9} {:>9} {:>9} "
+      "{:>8} "
+      "{:>11}{}\n",
       first_token ? "first token" : "all tokens but the first", "norm", "dim", "before", "after",
-      "after/bef.", "alpha", "elastic.", "next linear", clips ? "    clipped" : "");
+      "after/bef.", "alpha", "elastic.", "|gain d|", "rms", "bound 1", "bound 5", "next linear",
+      clips ? "    clipped" : "");
   for (const NormEvidence& e : report.norms) {
     const std::size_t begin = first_token ? 0 : 1;
     const auto cut = [&](std::vector<double> values) {
+      if (values.size() <= begin) return std::nan("");
       if (first_token && values.size() > 1) values.resize(1);
       return finite_median(std::span(values).subspan(begin));
     };
@@ -77,10 +92,12 @@ void add_norm_rows(std::string& text, const RescaleReport& report, bool first_to
     if (first_token) dims.resize(1);
     const double before = cut(e.r2), after = cut(e.share_after);
     const double next = e.next_linear.empty() ? std::nan("") : cut(e.next_linear);
-    text += fmt::format("  {:<34} {:>6} {:>8.4f} {:>8} {:>9} {:>9} {:>9} {:>11}", place(report, e),
-                        most_common(dims, begin), before, or_dash(after),
-                        std::isnan(after) ? "-" : fmt::format("{:.3g}", after / before),
-                        or_dash(cut(e.alpha)), or_dash(cut(e.elasticity)), or_dash(next));
+    text += fmt::format(
+        "  {:<26} {:>6} {:>8.4f} {:>8} {:>9} {:>8} {:>8} {:>9} {:>9} {:>9} {:>9} {:>11}",
+        place(report, e), most_common(dims, begin), before, or_dash(after),
+        ratio_or_dash(after, before), or_dash(cut(e.alpha)), or_dash(cut(e.elasticity)),
+        short_or_dash(cut(e.gain_dim)), short_or_dash(cut(e.output_rms)),
+        short_or_dash(cut(e.bound_1)), short_or_dash(cut(e.bound_5)), or_dash(next));
     text += clips ? fmt::format(" {:>10}\n", or_dash(cut(e.clip_growth))) : "\n";
   }
 }
@@ -120,7 +137,9 @@ std::string rescale_text(const RescaleReport& report) {
   if (report.n_tokens > 1) add_norm_rows(text, report, false);
   text +=
       "  before r^2 = h_d^2/|h|^2, after y_d^2/|y|^2, alpha = the factor on every other "
-      "dimension (with eps),\n  elastic. = what passes through of a change of the others\n";
+      "dimension (with eps),\n  elastic. = what passes through of a change of the others; |gain d| "
+      "= "
+      "|lambda_d|; rms = sqrt(mean y^2), which bounds (1) and (5) of 2601.22966, A.1 limit\n";
   if (report.options.clip > 0)
     text += fmt::format("  clipped = the factor on every other dimension with |h_d| <= {:g}\n",
                         report.options.clip);
@@ -177,6 +196,7 @@ nlohmann::ordered_json rescale_json(const RescaleReport& report) {
                                    {"dim", e.dim},
                                    {"r2", numbers.list(e.r2)},
                                    {"share_after", numbers.list(e.share_after)},
+                                   {"suppression", numbers.list(ratios(e.share_after, e.r2))},
                                    {"alpha", numbers.list(e.alpha)},
                                    {"elasticity", numbers.list(e.elasticity)},
                                    {"output_rms", numbers.list(e.output_rms)},
@@ -194,7 +214,8 @@ nlohmann::ordered_json rescale_json(const RescaleReport& report) {
                                    {"head", e.head},
                                    {"query", e.query},
                                    {"p", numbers.list(e.p)},
-                                   {"share_after", numbers.list(e.share_after)}};
+                                   {"share_after", numbers.list(e.share_after)},
+                                   {"suppression", numbers.list(ratios(e.share_after, e.p))}};
     if (!e.through_o.empty()) head["through_o"] = numbers.list(e.through_o);
     json["heads"].push_back(std::move(head));
   }
@@ -207,14 +228,15 @@ nlohmann::ordered_json rescale_json(const RescaleReport& report) {
 std::string rescale_csv(const RescaleReport& report) {
   std::string text =
       "role,layer,token,dim,r2,share_after,alpha,output_rms,bound_1,bound_5,lower,next_linear,"
-      "elasticity,clip_growth\n";
+      "elasticity,clip_growth,suppression,gain_dim,gain_max\n";
   for (const NormEvidence& e : report.norms)
     for (std::size_t t = 0; t < e.r2.size(); ++t)
       text += fmt::format(
-          "{},{},{},{},{},{},{},{},{},{},{},{},{},{}\n", e.role, e.layer, t, e.dim[t], e.r2[t],
-          e.share_after[t], e.alpha[t], e.output_rms[t], e.bound_1[t], e.bound_5[t], e.lower[t],
-          e.next_linear.empty() ? "" : fmt::format("{}", e.next_linear[t]), e.elasticity[t],
-          e.clip_growth.empty() ? "" : fmt::format("{}", e.clip_growth[t]));
+          "{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}\n", e.role, e.layer, t, e.dim[t],
+          e.r2[t], e.share_after[t], e.alpha[t], e.output_rms[t], e.bound_1[t], e.bound_5[t],
+          e.lower[t], e.next_linear.empty() ? "" : fmt::format("{}", e.next_linear[t]),
+          e.elasticity[t], e.clip_growth.empty() ? "" : fmt::format("{}", e.clip_growth[t]),
+          e.share_after[t] / e.r2[t], e.gain_dim[t], e.gain_max);
   return text;
 }
 

@@ -215,11 +215,16 @@ PreviewSnapshot preview(const PreviewInput& input, const WhatIf& what_if) {
   out.place = input.place;
   const auto* norm = std::get_if<NormInput>(&input.input);
   const auto* head = std::get_if<HeadInput>(&input.input);
-  for (const Edit& edit : what_if)
-    out.is_touched =
-        out.is_touched || (norm != nullptr ? touches_norm(edit, *norm)
-                                           : touches_head(edit, head->layer, head->head) ||
-                                                 touches_output(edit, head->layer, head->head));
+  std::string elsewhere;  // what a rerun would bring in through the input of this place
+  for (const Edit& edit : what_if) {
+    const bool is_here = norm != nullptr ? touches_norm(edit, *norm)
+                                         : touches_head(edit, head->layer, head->head) ||
+                                               touches_output(edit, head->layer, head->head);
+    out.is_touched = out.is_touched || is_here;
+    const std::string name = name_of(edit);
+    if (!is_here && elsewhere.find(name) == std::string::npos)
+      elsewhere += (elsewhere.empty() ? "" : ", ") + name;
+  }
   if (norm != nullptr)
     fill_norm(*norm, input, what_if, out);
   else
@@ -227,11 +232,8 @@ PreviewSnapshot preview(const PreviewInput& input, const WhatIf& what_if) {
   if (head != nullptr && input.before.rows() < head->seq_len)
     out.text += fmt::format("; first {} of {} tokens", input.before.rows(), head->seq_len);
   if (!out.is_touched) out.text = "none of the edits touches this place; " + out.text;
-  const bool has_mlp = std::any_of(what_if.begin(), what_if.end(), [](const Edit& edit) {
-    return std::holds_alternative<MlpActivation>(edit);
-  });
-  if (has_mlp)
-    out.text += "; what the MLP's activation changes lies behind what is recorded: run the model";
+  if (!elsewhere.empty())
+    out.text += fmt::format("; not in this preview, which keeps the recorded input: {}", elsewhere);
   return out;
 }
 

@@ -137,8 +137,8 @@ std::string suggestion(const std::vector<NormCloud>& norms) {
     text += fmt::format("{:.1f} % after: ", 100 * cloud.share_after);
     text += cloud.share_before < 0.3 ? "too little to rescale."
             : cloud.share_after < 0.1 * cloud.share_before
-                ? "silenced, as a rescaler is."
-                : "let through, as a flag or a constant bias channel is.";
+                ? "the norm silences it, as it would a rescaler."
+                : "the norm lets it through, which excludes none of the three roles.";
   }
   return text;
 }

@@ -143,7 +143,8 @@ nlohmann::ordered_json outcome_json(const WhatIfOutcome& o) {
       {"conventions",
        {{"loss",
          "mean negative log-likelihood of the next token in nats over positions 1 to T-1 of all "
-         "runs; each prompt is one window"},
+         "runs; each run is one window: nothing before it is seen (of a prompt cut by --window N, "
+         "windows of N tokens side by side, stride N)"},
         {"perplexity", "exp of that mean"},
         {"kl",
          "KL(baseline || edited) of the next token's distribution in nats over positions 0 to "
@@ -193,9 +194,9 @@ nlohmann::ordered_json outcome_json(const WhatIfOutcome& o) {
 }
 
 std::string outcome_text(const WhatIfOutcome& o) {
-  std::string text =
-      fmt::format("{}, {} run{} of {} tokens together, {}; the model is not retrained\n", o.model,
-                  o.n_runs, o.n_runs == 1 ? "" : "s", o.n_tokens, bos_text(o));
+  std::string text = fmt::format(
+      "{}, {} run{} of {} tokens together, {}, each one window; the model is not retrained\n",
+      o.model, o.n_runs, o.n_runs == 1 ? "" : "s", o.n_tokens, bos_text(o));
   if (!o.baseline_file.empty()) text += fmt::format("baseline: {}\n", o.baseline_file);
   for (const Edit& edit : o.what_if) text += fmt::format("  {}\n", edit_json(edit).dump());
   for (const Touched& touched : o.touched)

@@ -29,6 +29,10 @@ bool add_new(std::vector<T>& list, const T& value) {
   return true;
 }
 
+bool is_single(const ProbeTable& table, const PositionFilter& at) {
+  return std::find(table.single.begin(), table.single.end(), at) != table.single.end();
+}
+
 // One line a mode, one column a reader.
 void add_table(std::string& text, const ProbeTable& table, const PositionFilter& at) {
   std::vector<std::string> readers;
@@ -49,6 +53,9 @@ void add_table(std::string& text, const ProbeTable& table, const PositionFilter&
           text += fmt::format(" {:>+16.4f}", row.delta_loss);
     text += '\n';
   }
+  if (is_single(table, at))
+    text +=
+        "  mean, direct_const, remove_const: not measured, a mean over one position is its value\n";
 }
 
 }  // namespace
@@ -80,15 +87,20 @@ nlohmann::ordered_json probe_json(const ProbeTable& table) {
         {"clamp", fmt::format("|x_d| <= {} rms of the other dimensions", table.tau)},
         {"role",
          "rescaler: denominator >= half of direct; flag or constant bias channel: direct >= half "
-         "of denominator, a constant bias channel where direct_const at all positions costs less "
-         "than "
-         "0.02 nats or 5 % of direct; none below 0.02 nats"}}},
+         "of denominator, a constant bias channel where direct_const, at all positions and at the "
+         "edited ones, costs less than 0.02 nats or 5 % of direct; none below 0.02 nats"},
+        {"not_measured",
+         "mean, direct_const and remove_const at a single position: a mean over it is its value"}}},
       {"model", table.model},
       {"dims", table.dims},
       {"tokens", table.n_tokens},
       {"loss", numbers.number(table.loss)},
+      {"not_measured", nlohmann::ordered_json::array()},
       {"probes", nlohmann::ordered_json::array()},
       {"verdicts", nlohmann::ordered_json::array()}};
+  for (const PositionFilter& at : table.single)
+    for (const ProbeMode mode : {ProbeMode::mean, ProbeMode::direct_const, ProbeMode::remove_const})
+      json["not_measured"].push_back({{"at", at.text()}, {"mode", name_of(mode)}});
   for (const ProbeRow& row : table.rows)
     json["probes"].push_back({{"reader", row.reader.name},
                               {"at", row.at.text()},

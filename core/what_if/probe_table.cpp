@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 
 namespace sinkscope {
@@ -18,6 +19,7 @@ struct Costs {
   PositionFilter at;
   std::map<ProbeMode, double> of;
   double control = 0;
+  bool mean_is_value = false;  // setting the input to its mean changed nothing at all
   double cost(ProbeMode mode) const {
     const auto found = of.find(mode);
     return found == of.end() ? 0 : found->second;
@@ -37,18 +39,29 @@ std::vector<Costs> costs_of(const ProbeTable& table) {
     };
     auto place = std::find_if(all.begin(), all.end(), same);
     if (place == all.end()) {
-      all.push_back({row.reader, row.at, {}, 0});
+      all.push_back({row.reader, row.at, {}, 0, false});
       place = all.end() - 1;
     }
     place->of[row.mode] = row.delta_loss;
+    if (row.mode == ProbeMode::mean) place->mean_is_value = row.delta_loss == 0 && row.kl == 0;
   }
   for (Costs& costs : all) costs.control = controls[costs.reader.name];
   return all;
 }
 
+std::string mean_text(const Costs& c) {
+  if (!c.of.contains(ProbeMode::mean)) return {};
+  if (c.mean_is_value) return ", its mean is its value at all of these positions";
+  const double mean = c.cost(ProbeMode::mean);
+  return fmt::format(", its mean instead {:+.3f}{}", mean,
+                     mean < std::max(kMeasurable, kFree * c.cost(ProbeMode::zero))
+                         ? ""
+                         : ": its single values matter as well");
+}
+
 ProbeVerdict verdict_of(const Costs& c) {
   const double zero = c.cost(ProbeMode::zero), direct = c.cost(ProbeMode::direct),
-               denominator = c.cost(ProbeMode::denominator), mean = c.cost(ProbeMode::mean);
+               denominator = c.cost(ProbeMode::denominator);
   const double part = std::max(direct, denominator);
   ProbeVerdict v{c.reader, c.at, "none", ""};
   for (const ProbeMode mode : {ProbeMode::zero, ProbeMode::direct, ProbeMode::denominator})
@@ -57,6 +70,11 @@ ProbeVerdict verdict_of(const Costs& c) {
       v.sentence = fmt::format("{}: not judged, {} was not measured", c.reader.name, name_of(mode));
       return v;
     }
+  if (!std::isfinite(zero + direct + denominator + c.control)) {
+    v.role = "not judged";
+    v.sentence = fmt::format("{}: not judged, a loss is not a number", c.reader.name);
+    return v;
+  }
   if (std::max(part, zero) < kMeasurable) {
     v.sentence = fmt::format(
         "{}: no measurable role (zero {:+.3f}, denominator alone {:+.3f}, "
@@ -66,24 +84,25 @@ ProbeVerdict verdict_of(const Costs& c) {
   }
   const bool rescales = part >= kMeasurable && denominator >= part / 2,
              writes = part >= kMeasurable && direct >= part / 2;
-  const bool is_constant = c.control < std::max(kMeasurable, kFree * direct);
+  const double kept = c.mean_is_value ? 0 : c.cost(ProbeMode::direct_const);
+  const bool is_constant = std::max(c.control, kept) < std::max(kMeasurable, kFree * direct);
   const std::string written = is_constant ? "constant bias channel" : "flag";
   v.role = rescales && writes ? "rescaler and " + written
            : rescales         ? "rescaler"
            : writes           ? written
                               : "both parts only together";
-  v.sentence = fmt::format(
-      "{}: {} (zero {:+.3f}, denominator alone {:+.3f}, output alone {:+.3f}{} nats)",
-      c.reader.name, v.role, zero, denominator, direct,
-      c.of.contains(ProbeMode::mean) ? fmt::format(", its mean instead {:+.3f}{}", mean,
-                                                   mean < std::max(kMeasurable, kFree * zero)
-                                                       ? ""
-                                                       : ": its single values matter as well")
-                                     : std::string());
+  v.sentence =
+      fmt::format("{}: {} (zero {:+.3f}, denominator alone {:+.3f}, output alone {:+.3f} nats{})",
+                  c.reader.name, v.role, zero, denominator, direct, mean_text(c));
   return v;
 }
 
 }  // namespace
+
+bool takes_mean(ProbeMode mode) {
+  return mode == ProbeMode::mean || mode == ProbeMode::direct_const ||
+         mode == ProbeMode::remove_const;
+}
 
 std::vector<ProbeReader> probe_readers(int n_layers, bool each) {
   std::vector<ProbeReader> readers = {{"all norms", {}},

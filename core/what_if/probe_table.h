@@ -35,9 +35,14 @@ struct ProbeTable {
   std::vector<int> dims;
   double tau = 0;  // of clamp, in rms of the other dimensions
   std::int64_t n_tokens = 0;
-  double loss = 0;  // of the model as it is
+  double loss = 0;                     // of the model as it is
+  std::vector<PositionFilter> single;  // that choose one position of all runs: no means there
   std::vector<ProbeRow> rows;
 };
+
+// Whether a mode sets something to its mean over the edited positions, which over a single one is
+// the value itself: mean, direct_const, remove_const.
+bool takes_mean(ProbeMode mode);
 
 // The rows to measure, values still 0: every reader, every position filter, every mode, and one
 // control a reader. `edits(row)` is what to run for a row.
@@ -49,8 +54,9 @@ WhatIf probe_edits(const ProbeRow& row, const std::vector<int>& dims, double tau
 // What a reader does with the dimension, in words, by these criteria. Nothing below 0.02 nats is a
 // role. Of the two parts of zero, denominator and direct, each counts that costs at least half of
 // the other: taking the dimension out of the denominator alone makes it a "rescaler"; removing its
-// output alone, a "constant bias channel" if setting that output to its mean at all positions costs
-// less than 0.02 nats or 5 % of removing it, else a "flag": who reads it needs to know where it is.
+// output alone, a "constant bias channel" if setting that output to its mean, at all positions and,
+// where that was measured, at the edited ones, costs less than 0.02 nats or 5 % of removing it,
+// else a "flag": who reads it needs to know where it is. Costs that are not numbers: "not judged".
 struct ProbeVerdict {
   ProbeReader reader;
   PositionFilter at;

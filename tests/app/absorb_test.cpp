@@ -99,6 +99,9 @@ TEST(Absorb, RestoresTheStreamWhereNoNormReadsIt) {
 
 TEST(Absorb, SaysOfWhichModelsItWouldMakeAnotherOne) {
   const std::map<std::string, std::string> why = {{"bert", "behind the sums"},
+                                                  {"inkling2", "attention over depth"},
+                                                  {"deepseek_v4", "several residual streams"},
+                                                  {"qwen4_exp", "several residual streams"},
                                                   {"gemma4", "an input of its own"},
                                                   {"gemma4_moe", "router of its experts"}};
   for (const auto& [name, reason] : why) {

@@ -269,6 +269,34 @@ TEST(ProbeVerb, RefusesModesAndDimensionsThatAreNotThere) {
   EXPECT_EQ(cli({"probe", kPlanted, "--tokens", "1,2,3", "--dims", "all"}).code, kExitUsage);
   EXPECT_EQ(cli({"probe", kPlanted, "--tokens", "1,2,3", "--modes", "half"}).code, kExitUsage);
   EXPECT_EQ(cli({"probe", kPlanted, "--tokens", "1,2,3", "--dims", "9999"}).code, kExitUsage);
+  const CliRun lonely = cli({"probe", kPlanted, "--tokens", "1", "--dims", "11"});
+  EXPECT_EQ(lonely.code, kExitUsage);
+  EXPECT_THAT(lonely.err, HasSubstr("at least two tokens"));
+}
+
+// One first token: a mean over it is its value.
+TEST(ProbeVerb, TakesNoMeanOverASinglePosition) {
+  const std::vector<std::string> probe = {"probe",     kPlanted, "--tokens",
+                                          "0,5,9,3,7", "--dims", "11"};
+  const auto with = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> words = probe;
+    words.insert(words.end(), more.begin(), more.end());
+    return cli(words);
+  };
+  const CliRun none = with({"--at", "first", "--modes", "mean,direct_const"});
+  EXPECT_EQ(none.code, kExitUsage);
+  EXPECT_THAT(none.err, HasSubstr("a mean over a single position is its value"));
+  const CliRun both = with({"--modes", "mean,zero", "--json"});
+  ASSERT_EQ(both.code, 0) << both.err;
+  const auto json = nlohmann::json::parse(both.out);
+  for (const auto& row : json["probes"])
+    EXPECT_FALSE(row["at"] == "first" && row["mode"] == "mean") << row;
+  EXPECT_EQ(json["not_measured"].size(), 3u);
+  const CliRun idle = cli({"whatif", kPlanted, "--tokens", "0,5,9", "--edit",
+                           R"({"edit":"norm.probe","mode":"mean","dims":[11],"tokens":"first"})",
+                           "-o", test::scratch_folder() + "/x.h5"});
+  EXPECT_EQ(idle.code, kExitUsage);
+  EXPECT_THAT(idle.err, HasSubstr("the mean is over a single position"));
 }
 #endif
 

@@ -41,9 +41,9 @@ Error error_of(Action action) {
 TEST(H5Box, SizesThatDoNotFitAreRefused) {
   EXPECT_EQ(h5::n_elements({}, "x"), 1);
   EXPECT_EQ(h5::n_elements({3, 0, 5}, "x"), 0);
-  EXPECT_EQ(h5::n_elements({1 << 30, 1 << 30}, "x"), std::int64_t{1} << 60);
+  EXPECT_EQ(h5::n_elements({1 << 28, 1 << 28}, "x"), std::int64_t{1} << 56);
   EXPECT_EQ(error_of([] {
-              h5::n_elements({1 << 30, 1 << 30, 2}, "x");
+              h5::n_elements({1 << 28, 1 << 28, 2}, "x");
             }).kind(),
             ErrorKind::corrupt);
   EXPECT_EQ(error_of([] { h5::n_elements({-1}, "x"); }).kind(), ErrorKind::corrupt);

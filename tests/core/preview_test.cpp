@@ -279,7 +279,7 @@ TEST_F(HeadPreviewTest, ValuesAndGatesScaleWhatTheHeadAddsUp) {
                   0.5F * previewed_head(head_, both).pattern(9, 4) * 2.25F);
   EXPECT_EQ(shown.line_after.size(), std::size_t{kTokens});
   EXPECT_THAT(preview(input, edits(R"({"edit":"mlp.activation","kind":"relu"})")).text,
-              HasSubstr("run the model"));
+              HasSubstr("not in this preview, which keeps the recorded input: mlp.activation"));
   for (const char* text : {R"({"edit":"attention.gate","weights":"F.safetensors"})",
                            R"({"edit":"attention.value","scale":0})"}) {
     if (std::string(text).find("scale") != std::string::npos) head_.value_norm.clear();

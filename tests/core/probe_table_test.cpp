@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 namespace sinkscope {
@@ -53,6 +54,39 @@ TEST(ProbeTable, VerdictsFollowTheCosts) {
   EXPECT_EQ(verdicts[8].role, "none");
   EXPECT_THAT(verdicts[8].sentence, HasSubstr("zero -0.225"));
   EXPECT_THAT(verdicts[2].sentence, HasSubstr("denominator alone +1.541"));
+}
+
+// A constant has to serve where the dimension was edited, too, not only everywhere.
+TEST(ProbeTable, AConstantServesAtTheEditedPositionsToo) {
+  ProbeTable table = table_of({{"final norm", {.06, .001, .0478, -.037}}});
+  ProbeRow row = table.rows[2];
+  row.mode = ProbeMode::direct_const;
+  row.delta_loss = .0406;
+  table.rows.push_back(row);
+  EXPECT_EQ(probe_verdicts(table)[0].role, "flag");
+  table.rows.back().delta_loss = .001;
+  EXPECT_EQ(probe_verdicts(table)[0].role, "constant bias channel");
+}
+
+TEST(ProbeTable, AMeanThatIsTheValueSaysNothing) {
+  ProbeTable table = table_of({{"FFN norms", {.5, .4, .01, 0}}});
+  ProbeRow row = table.rows[0];
+  row.mode = ProbeMode::mean;
+  row.delta_loss = row.kl = 0;
+  table.rows.push_back(row);
+  EXPECT_THAT(probe_verdicts(table)[0].sentence, HasSubstr("its mean is its value"));
+  table.rows.back().delta_loss = .3;
+  EXPECT_THAT(probe_verdicts(table)[0].sentence, HasSubstr("its mean instead +0.300"));
+  const PositionFilter at = table.rows[0].at;
+  EXPECT_THAT(probe_text(table), ::testing::Not(HasSubstr("not measured")));
+  table.single = {at};
+  EXPECT_THAT(probe_text(table), HasSubstr("not measured, a mean over one position"));
+  EXPECT_EQ(probe_json(table)["not_measured"].size(), 3u);
+}
+
+TEST(ProbeTable, LossesThatAreNoNumbersAreNotJudged) {
+  const ProbeTable table = table_of({{"FFN norms", {std::nan(""), .4, 0, .01}}});
+  EXPECT_EQ(probe_verdicts(table)[0].role, "not judged");
 }
 
 TEST(ProbeTable, WhatWasNotMeasuredIsNotJudged) {

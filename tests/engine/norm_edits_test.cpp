@@ -115,12 +115,14 @@ TEST(WhatIfEdits, NormReplacements) {
   expect_edit(edit("rmsnorm_no_gain"), replaced([](const Row& x, const Row& gain, double eps) {
                 return reference_rms_norm(x, Row(gain.size(), 1.0), eps);
               }));
-  expect_edit(R"({"edit":"norm.replace","with":"gatednorm","start":"paper","norms":["ln1"]})",
-              replaced([](const Row& x, const Row& gain, double eps) {
-                Row y = reference_rms_norm(x, gain, eps);
-                for (double& v : y) v *= .5;
-                return y;
-              }));
+  for (const char* with : {"gatednorm", "tensor_gate"})
+    expect_edit(std::string(R"({"edit":"norm.replace","norms":["ln1"],"start":"paper","with":")") +
+                    with + "\"}",
+                replaced([](const Row& x, const Row& gain, double eps) {
+                  Row y = reference_rms_norm(x, gain, eps);
+                  for (double& v : y) v *= .5;
+                  return y;
+                }));
 }
 
 // A model without norms in front of its halves: those behind them, what they read and put out.

@@ -50,6 +50,7 @@ TEST(WhatIfIdentities, AllLayersAreThoseThatAreThere) {
 TEST(FieldCases, FC56_GatedNormStartsAsTheOriginalOrSaysThatItHalves) {
   EXPECT_EQ(largest_move(R"({"edit":"norm.replace","with":"preaffine"})"), 0);
   EXPECT_EQ(largest_move(R"({"edit":"norm.replace","with":"gatednorm"})"), 0);
+  EXPECT_EQ(largest_move(R"({"edit":"norm.replace","with":"tensor_gate"})"), 0);
   EXPECT_GT(largest_move(R"({"edit":"norm.replace","with":"gatednorm","start":"paper",
                              "norms":["ln1"]})"),
             1e-4);

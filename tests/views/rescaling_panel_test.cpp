@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <QCheckBox>
+#include <QComboBox>
 #include <QLabel>
 #include <QPushButton>
 #include <QSignalSpy>
@@ -199,6 +201,37 @@ TEST_F(RescalingPanelTest, ProbesAreBarsWithAVerdictPerReader) {
   EXPECT_EQ(color_at(picture, ffn.barRect(0).center()),
             line_color(theme_palette(Theme::light), 0).rgb());
   EXPECT_THAT(panel_->valuesAsText().toStdString(), HasSubstr("FFN norms"));
+}
+
+TEST_F(RescalingPanelTest, TheFigureIsOfWhatIsSeen) {
+  RescalingState state;
+  auto made = std::make_shared<RescalingSnapshot>(*snapshot());
+  made->request.dims = {507, 17};
+  made->request.key = 3;
+  state.snapshot = made;
+  show(state);
+  FigureRequest request = panel_->figureRequest().value();
+  EXPECT_EQ(request.kind, "bound");
+  EXPECT_EQ(request.dim_list, (std::vector{507, 17}));
+  EXPECT_EQ(request.key, 3);
+  for (QComboBox* box : panel_->findChildren<QComboBox*>())
+    if (const int shares = box->findData(QStringLiteral("shares")); shares >= 0)
+      box->setCurrentIndex(shares);
+  request = panel_->figureRequest().value();
+  EXPECT_EQ(request.kind, "shares");
+  EXPECT_THAT(figure_command(request, "f.pdf"), HasSubstr("--dim-list 507,17 --key 3"));
+}
+
+TEST_F(RescalingPanelTest, EveryNormAloneIsAskedForToo) {
+  show({});
+  std::vector<bool> asked;
+  QObject::connect(panel_.get(), &RescalingPanel::probesAsked,
+                   [&](const QString&, bool each) { asked.push_back(each); });
+  panel_->findChild<QCheckBox*>()->setChecked(true);
+  button("Run the causal probes")->click();
+  panel_->findChild<QCheckBox*>()->setChecked(false);
+  button("Run the causal probes")->click();
+  EXPECT_EQ(asked, (std::vector{true, false}));
 }
 
 TEST_F(RescalingPanelTest, ShowsWhyThereIsNothing) {

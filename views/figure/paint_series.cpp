@@ -3,6 +3,7 @@
 
 #include <QPainter>
 #include <QPolygonF>
+#include <algorithm>
 #include <array>
 #include <cmath>
 
@@ -77,13 +78,18 @@ class SeriesPainter {
   void paint_bars(const FigureSeries& series) const {
     painter_.setPen(Qt::NoPen);
     painter_.setBrush(series_color(series.color));
+    const double zero = std::clamp(0.0, panel_.y.low, panel_.y.high);
     for (std::size_t i = 0; i < series.x.size(); ++i) {
       if (!is_drawable(series, i)) continue;
-      const QPointF top = point(series.x[i] - 0.4, series.y[i]);
-      const double right = point(series.x[i] + 0.4, series.y[i]).x();
-      painter_.drawRect(QRectF(top, QPointF(right, plot_.bottom())));
+      const QPointF value = point(series.x[i] - 0.4, series.y[i]);
+      painter_.drawRect(QRectF(value, point(series.x[i] + 0.4, zero)).normalized());
     }
     painter_.setBrush(Qt::NoBrush);
+    if (zero > panel_.y.low && zero < panel_.y.high) {
+      const double y = point(panel_.x.low, zero).y();
+      painter_.setPen(QPen(Qt::black, 0.5));
+      painter_.drawLine(QPointF(plot_.left(), y), QPointF(plot_.right(), y));
+    }
   }
 
   const FigurePanel& panel_;

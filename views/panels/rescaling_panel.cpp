@@ -83,8 +83,10 @@ void RescalingPanel::showTexts() {
   if (state_.probes)
     for (const ProbeBars& bars : state_.probes->groups) {
       const QString sentence = QString::fromStdString(bars.sentence);
-      if (bars.reader != "all norms" && bars.at != "first" && !sentence.isEmpty())
-        role << tr("Probes: %1").arg(sentence);
+      // Every norm alone has its own row below; here are the kinds.
+      if (bars.reader == "all norms" || bars.reader.starts_with("blocks.") || sentence.isEmpty())
+        continue;
+      role << (bars.at == "first" ? tr("Probes, first token: %1") : tr("Probes: %1")).arg(sentence);
     }
   if (role.isEmpty())
     role << tr(
@@ -185,7 +187,9 @@ std::optional<FigureRequest> RescalingPanel::figureRequest() const {
     return request;
   }
   if (!state_.snapshot) return std::nullopt;
-  request.kind = "bound";
+  request.kind = exported_->currentData().toString().toStdString();
+  request.dim_list = state_.snapshot->request.dims;
+  request.key = state_.snapshot->request.key;
   request.inputs = {state_.snapshot->facts.path + "::" + state_.snapshot->facts.run};
   return request;
 }

@@ -6,6 +6,7 @@
 #include "core/snapshot/rescaling_snapshot.h"
 #include "views/panels/panel.h"
 
+class QCheckBox;
 class QComboBox;
 class QLabel;
 class QLineEdit;
@@ -51,7 +52,7 @@ class RescalingPanel : public Panel {
   const std::vector<BarList*>& bars() const { return bars_; }
 
  signals:
-  void probesAsked(const QString& dims);  // "auto", or "507"
+  void probesAsked(const QString& dims, bool each);  // "auto", or "507"; every norm alone too
   // Other dimensions than each token's largest ("auto"), another key than the first.
   void evidenceAsked(const QString& dims, int key);
   void weightsAsked();  // what needs the model's weights
@@ -77,11 +78,12 @@ class RescalingPanel : public Panel {
   RangeRequest request_;
   QLabel *head_, *role_;
   QTabWidget* tabs_;
-  QComboBox* kind_;
+  QComboBox *kind_, *exported_;
   QLineEdit* evidence_dims_;
   QSpinBox* key_;
   QPushButton *weights_, *run_ = nullptr, *cancel_ = nullptr;
   QLineEdit* dims_ = nullptr;
+  QCheckBox* each_ = nullptr;
   QLabel *progress_text_ = nullptr, *probes_text_ = nullptr;
   QProgressBar* progress_ = nullptr;
   ScatterPlot *bound_, *shares_;

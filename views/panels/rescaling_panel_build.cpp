@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // What the Rescaling panel is made of.
+#include <QCheckBox>
 #include <QComboBox>
 #include <QGridLayout>
 #include <QLabel>
@@ -25,6 +26,7 @@ RescalingPanel::RescalingPanel(QWidget* parent)
       role_(new QLabel(this)),
       tabs_(new QTabWidget(this)),
       kind_(new QComboBox(this)),
+      exported_(new QComboBox(this)),
       evidence_dims_(new QLineEdit(QStringLiteral("auto"), this)),
       key_(new QSpinBox(this)),
       weights_(new QPushButton(tr("With the model's weights"), this)),
@@ -88,7 +90,12 @@ QWidget* RescalingPanel::makeEvidence() {
   bar->addWidget(key_);
   for (const char* term : {"bound", "share", "rescale factor"})
     bar->addWidget(new HelpButton(term, all));
+  exported_->addItem(tr("bounds"), QStringLiteral("bound"));
+  exported_->addItem(tr("shares and factors"), QStringLiteral("shares"));
+  exported_->setToolTip(tr("What the figure of this panel draws, of all norms"));
   bar->addStretch(1);
+  bar->addWidget(new QLabel(tr("figure"), all));
+  bar->addWidget(exported_);
   bar->addWidget(weights_);
   auto* grid = new QGridLayout;
   grid->addWidget(bound_, 0, 0);
@@ -114,6 +121,10 @@ QWidget* RescalingPanel::makeProbes() {
   dims_->setToolTip(
       tr("The probed dimensions: auto (the residual sink, else the massive one), or "
          "507, or 507,247"));
+  each_ = new QCheckBox(tr("every norm alone"), all);
+  each_->setToolTip(
+      tr("One table more for each norm of each layer; takes as many times longer as there are "
+         "norms"));
   progress_text_ = new QLabel(all);
   progress_ = new QProgressBar(all);
   progress_->setTextVisible(false);
@@ -121,13 +132,15 @@ QWidget* RescalingPanel::makeProbes() {
   cancel_ = new QPushButton(tr("Cancel"), all);
   probes_text_ = new QLabel(all);
   probes_text_->setWordWrap(true);
-  connect(run_, &QPushButton::clicked, this, [this] { emit probesAsked(dims_->text().trimmed()); });
+  connect(run_, &QPushButton::clicked, this,
+          [this] { emit probesAsked(dims_->text().trimmed(), each_->isChecked()); });
   connect(cancel_, &QPushButton::clicked, this, &RescalingPanel::cancelAsked);
   auto* bar = new QHBoxLayout;
   bar->addWidget(run_);
   bar->addWidget(new HelpButton("causal probe", all));
   bar->addWidget(new QLabel(tr("dimensions"), all));
   bar->addWidget(dims_);
+  bar->addWidget(each_);
   bar->addWidget(progress_text_);
   bar->addWidget(progress_);
   bar->addWidget(cancel_);

@@ -74,6 +74,7 @@ WhatIfPanel::WhatIfPanel(QWidget* parent)
   connect(editor_, &EditEditor::refused, this, &WhatIfPanel::showFailure);
   for (ComparePanel* maps : {maps_, preview_maps_}) {
     maps->setSideBySide(true);
+    maps->setSnapshot(nullptr, tr("Run the model to see it before and after the edits."));
     connect(maps, &Panel::hovered, this, &Panel::hovered);
     connect(maps, &Panel::picked, this, &Panel::picked);
     connect(maps, &Panel::pinAsked, this, &Panel::pinAsked);

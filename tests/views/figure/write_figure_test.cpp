@@ -305,5 +305,29 @@ TEST(WriteFigure, BarsStandOnTheAxisAndLinesHaveTheirColors) {
   EXPECT_EQ(pixel(2.5 / 3, 0.30), 0xFFFFFFU);
 }
 
+// Costs of probes are of both signs: bars stand on zero, wherever the axis begins.
+TEST(WriteFigure, BarsBelowZeroHangFromIt) {
+  Figure figure = test::line_figure();
+  FigurePanel& bars = figure.panels[1];
+  bars.y = {"loss", -1, 1, false, false, {{-1, "-1"}, {0, "0"}, {1, "1"}}, {}};
+  bars.series[0].y = {0.8, -0.5, 0};
+  WriteOptions options;
+  options.dpi = 288;
+  const QImage image = figure_image(figure, options);
+  const QRectF plot = lay_out(figure).panels[1].plot;
+  const auto pixel = [&](double x, double y) {
+    return image.pixel(static_cast<int>((plot.left() + (x + 0.5) / 3 * plot.width()) * 4),
+                       static_cast<int>((plot.bottom() - (y + 1) / 2 * plot.height()) * 4)) &
+           0xFFFFFFU;
+  };
+  EXPECT_EQ(pixel(0, 0.7), 0x009E73U);
+  EXPECT_EQ(pixel(0, -0.3), 0xFFFFFFU);
+  EXPECT_EQ(pixel(1, -0.4), 0x009E73U);
+  EXPECT_EQ(pixel(1, -0.6), 0xFFFFFFU);
+  EXPECT_EQ(pixel(1, 0.2), 0xFFFFFFU);
+  EXPECT_EQ(pixel(2, 0.1), 0xFFFFFFU);
+  EXPECT_EQ(pixel(2, -0.1), 0xFFFFFFU);
+}
+
 }  // namespace
 }  // namespace sinkscope

@@ -6,16 +6,16 @@
 #include <algorithm>
 #include <cstring>
 #include <filesystem>
-#include <list>
-#include <map>
 #include <utility>
 
 #include "core/capture_create.h"
+#include "core/capture_resume.h"
 #include "core/error.h"
 #include "core/h5/chunk_writer.h"
 #include "core/h5/dataset.h"
 #include "core/h5/object.h"
 #include "core/h5/raw_values.h"
+#include "core/open_datasets.h"
 #include "core/output_path.h"
 #include "core/recording_request.h"
 #include "core/side_file.h"
@@ -25,47 +25,6 @@ namespace {
 
 namespace fs = std::filesystem;
 using Dims = std::vector<std::int64_t>;
-
-// Open chunked datasets, the latest first. An open dataset takes about 16 kB.
-class OpenDatasets {
- public:
-  OpenDatasets(const h5::File& file, const std::vector<RunInput>& runs)
-      : file_(file), runs_(runs) {}
-
-  h5::Dataset& get(int run, const std::string& path) {
-    const std::pair key(run, path);
-    if (const auto found = index_.find(key); found != index_.end()) {
-      order_.splice(order_.begin(), order_, found->second);
-      return order_.front().second;
-    }
-    if (order_.size() >= kMostOpen) {
-      index_.erase(order_.back().first);
-      order_.pop_back();
-    }
-    const std::string full = fmt::format("{}/{}", run_group_name(runs_, run), path);
-    order_.emplace_front(key, h5::Dataset::open_for_writing(
-                                  file_.root(), full, fmt::format("{}: {}", file_.path(), full)));
-    index_[key] = order_.begin();
-    return order_.front().second;
-  }
-
-  void close() {
-    index_.clear();
-    order_.clear();
-  }
-  void abandon() {
-    for (auto& [key, dataset] : order_) dataset.handle().release();
-    close();
-  }
-
- private:
-  using Key = std::pair<int, std::string>;
-  static constexpr std::size_t kMostOpen = 1024;
-  const h5::File& file_;
-  const std::vector<RunInput>& runs_;
-  std::list<std::pair<Key, h5::Dataset>> order_;
-  std::map<Key, decltype(order_)::iterator> index_;
-};
 
 class FileWriter final : public CaptureWriter {
  public:
@@ -199,61 +158,14 @@ class FileWriter final : public CaptureWriter {
     if (complete) complete(layout_.provenance);
     request_ = recording_request(layout_);
     h5::File::require_unlocked(part_);
-    std::vector<RecordingState> states = load_states(part_);
-    if (states.empty())
-      throw Error(ErrorKind::corrupt,
-                  fmt::format("{}.state: no whole state to go on from; sinkscope repair says what "
-                              "can be read, --force starts anew",
-                              part_));
-    require_same_request(part_, states.front().request, request_);
-    {
-      // Nothing may be written before it is clear that this is the file.
-      const h5::File look = h5::File::open_for_reading(part_);
-      tables_ = find_structure(look, layout_);
-      require_same_tokens(look);
-      const auto count = [&](const char* name) {
-        return static_cast<int>(h5::number_attribute(look.root(), name, part_).value_or(0));
-      };
-      runs_begun_ = count("runs_begun");
-      const int first_run = count("runs_done");
-      // Maps summed over layers were in memory: those runs start again.
-      const bool begins_again = layout_.pattern.reduces(ReduceOver::layers);
-      const int layers = runs_begun_ > first_run && !begins_again ? count("layers_done") : 0;
-      resume_point_ = state_after(states, layers, first_run);
-    }
+    ResumePoint point = find_resume_point(part_, layout_, request_);
+    tables_ = std::move(point.tables);
+    resume_point_ = std::move(point.state);
+    runs_begun_ = point.runs_begun;
     if (resume_point_.is_before) promote_state(part_);
     file_ = h5::File::open_for_writing(part_);
     descriptor_ = file_.descriptor();
     is_resumed_ = true;
-  }
-
-  // The state says which tokens the recording began with; the file may have changed since.
-  void require_same_tokens(const h5::File& look) const {
-    for (int run = 0; run < static_cast<int>(layout_.runs.size()); ++run) {
-      const std::string path = run_group_name(layout_.runs, run) + "/input/token_ids";
-      const std::string where = fmt::format("{}: {}", part_, path);
-      const auto data =
-          h5::Dataset::open_for_reading(h5::open_object(look.root(), path, where), where);
-      const std::vector<int>& expected = layout_.runs[static_cast<std::size_t>(run)].token_ids;
-      std::vector<int> found(expected.size());  // of this shape: find_structure() has looked
-      data.read({0}, data.dims(), ElementType::i32, found.data());
-      const auto [e, f] = std::mismatch(expected.begin(), expected.end(), found.begin());
-      if (e != expected.end())
-        throw Error(ErrorKind::corrupt,
-                    fmt::format("{}: expected the tokens that the recording began with, found {} "
-                                "in place of {} at position {}",
-                                where, *f, *e, e - expected.begin()));
-    }
-  }
-
-  // Of runs that have not begun there is nothing to load.
-  RecordingState state_after(std::vector<RecordingState>& states, int layers, int first_run) const {
-    if (layers == 0) return {request_, 0, first_run, {}, false};
-    for (RecordingState& state : states)
-      if (state.layers_done == layers && state.first_run == first_run) return std::move(state);
-    throw Error(ErrorKind::corrupt,
-                fmt::format("{}.state: no whole state after {} layers, which the recording has",
-                            part_, layers));
   }
 
   // After a failure the file is let go of: a flush now could damage the layers that are whole.

@@ -12,7 +12,9 @@
 
 #include "capture/model/attention_rows.h"
 #include "capture/model/isa.h"
+#include "capture/model_comparison.h"
 #include "capture/run/capture_run.h"
+#include "capture/run/compare_models.h"
 #include "capture/run/device.h"
 #include "capture/run/evaluate.h"
 #include "capture/run/make_engine.h"
@@ -34,7 +36,7 @@ const char* name_of(Isa isa) {
   return "baseline";
 }
 
-class TorchEngine : public Engine {
+class TorchEngine : public Engine, public ModelComparison {
  public:
   std::string torch_version() const override { return TORCH_VERSION; }
 
@@ -71,13 +73,25 @@ class TorchEngine : public Engine {
   std::optional<Evaluation> evaluate(const ModelFiles& model, const EvaluateRequest& request,
                                      JobContext job) override {
     const c10::InferenceMode inference;
-    CaptureRequest threads;
-    threads.threads = request.threads;
-    at::set_num_threads(resolved_threads(threads));
+    set_threads(request);
     return translated([&] { return evaluate_what_ifs(model, request, job); });
   }
 
+  std::optional<std::vector<RunDivergence>> compare_models(const ModelFiles& a, const ModelFiles& b,
+                                                           const EvaluateRequest& request,
+                                                           JobContext job) override {
+    const c10::InferenceMode inference;
+    set_threads(request);
+    return translated([&] { return sinkscope::compare_models(a, b, request, job); });
+  }
+
  private:
+  static void set_threads(const EvaluateRequest& request) {
+    CaptureRequest threads;
+    threads.threads = request.threads;
+    at::set_num_threads(resolved_threads(threads));
+  }
+
   // LibTorch's exceptions become ours here and nowhere else.
   template <class F>
   static auto translated(const F& f) -> decltype(f()) {

@@ -157,16 +157,19 @@ at::Tensor HeadRows::finished(const at::Tensor& products) const {
 }
 
 bool run_head(HeadRows& head_rows, std::vector<HeadRun>& runs, const HeadOptions& options,
-              WriteQueue* queue, JobContext job) {
+              WriteQueue* queue, JobContext job, HeadRows* twin_rows) {
   const std::int64_t V = head_rows.vocab_size();
   std::vector<std::vector<TokenState>> states;
   for (const HeadRun& run : runs) states.emplace_back(run.token_ids.size());
   for (std::int64_t begin = 0; begin < V; begin += kVocabularyRows) {
-    const at::Tensor rows = head_rows.slice(begin);
+    const at::Tensor own_rows = head_rows.slice(begin);
+    const at::Tensor other_rows = twin_rows == nullptr ? own_rows : twin_rows->slice(begin);
     // One tile of one run; what a twin is compared with is at hand while its baseline is.
     const auto tile = [&](std::size_t r, std::int64_t t, std::int64_t n) {
-      const at::Tensor logits =
-          head_rows.finished(linear_layer(runs[r].normed.narrow(0, t, n), rows));
+      const bool is_other = runs[r].baseline >= 0 && twin_rows != nullptr;
+      const at::Tensor& rows = is_other ? other_rows : own_rows;
+      const at::Tensor logits = (is_other ? *twin_rows : head_rows)
+                                    .finished(linear_layer(runs[r].normed.narrow(0, t, n), rows));
       const bool is_recorded = runs[r].run != kUnrecorded;
       fold(logits, runs[r], states[r], t, static_cast<int>(begin), is_recorded ? options.top_k : 0);
       if (options.logits_full && is_recorded && queue != nullptr)

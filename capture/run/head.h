@@ -57,8 +57,9 @@ class HeadRows {
 
 // The language-model head in tiles of at most 256 tokens × 3,072 vocabulary rows: online
 // log-sum-exp, loss, top-k and KL; [T, V] never exists. The head's rows are read once for all runs.
-// `queue` takes full logits, null where there are none to record. False = canceled.
+// `queue` takes full logits, null where there are none to record. `twin_rows`: the head that twins
+// (runs with a baseline) go through, of as many tokens; null = the same. False = canceled.
 bool run_head(HeadRows& rows, std::vector<HeadRun>& runs, const HeadOptions& options,
-              WriteQueue* queue, JobContext job);
+              WriteQueue* queue, JobContext job, HeadRows* twin_rows = nullptr);
 
 }  // namespace sinkscope

@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "capture/engine.h"
+#include "capture/model_comparison.h"
 #include "core/error.h"
 #ifdef SINKSCOPE_WITH_TORCH
 #include "core/load_module.h"
@@ -72,5 +73,8 @@ Engine& load_engine() {
               "this program was built without LibTorch: models can be looked at, not run");
 #endif
 }
+
+// Both are faces of one object.
+ModelComparison& load_model_comparison() { return dynamic_cast<ModelComparison&>(load_engine()); }
 
 }  // namespace sinkscope

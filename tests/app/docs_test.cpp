@@ -45,7 +45,8 @@ std::string with_model(std::string command) {
 
 // Commands that run a model, or read a capture that an earlier one made.
 bool needs_engine(const std::string& command) {
-  for (const char* verb : {"capture ", "sinks ", "dump ", "probe ", "whatif ", "absorb "})
+  for (const char* verb :
+       {"capture ", "sinks ", "dump ", "probe ", "whatif ", "absorb ", "compare --kl "})
     if (command.starts_with(verb)) return true;
   return command.find(".h5") != std::string::npos || command.find(".json") != std::string::npos;
 }

@@ -37,10 +37,15 @@ const char* const kHelp =
     "In output, {n} is the entry's number in four digits, {model} {prompt} {options} are names\n"
     "(default: {n}-{model}.h5). Every entry makes the file that capture makes.\n\n"
     "The manifest is checked before anything is recorded; an entry that fails is named at the end\n"
-    "(exit 1), the others go on. Flags given here hold for all entries.\n\n"
+    "(exit 1), the others go on. Flags given here hold for all entries. --resume compares what is\n"
+    "whole with its entry; one whose text or model is gone since is taken as it is, with a "
+    "warning,\n"
+    "and listed as unchecked.\n\n"
     "--json keys: schema (sinkscope.batch/1), conventions, manifest, shard {index, count},\n"
-    "manifest_entries, entries, recorded, whole_already, failed [{entry, where, file, exit_code,\n"
-    "error}], runs [{entry, file, model, prompt, options, run, name, mean_loss, every scalar of\n"
+    "manifest_entries, entries, recorded, whole_already, unchecked [{entry, where, file, "
+    "reason}],\n"
+    "failed [{entry, where, file, exit_code, error}], runs [{entry, file, model, prompt, options, "
+    "run, name, mean_loss, every scalar of\n"
     "sinkscope sinks by its name, residual.max_abs {value, site, token, dim}, sink_tokens,\n"
     "sink_dims}], non_finite_values. --csv: a row a run, the same columns.\n\n"
     "example: sinkscope batch runs.json -o captures --resume --csv";
@@ -213,6 +218,7 @@ class Batch {
       require_same_command(*reader, begin_request(flags).command);
       console_.warn(fmt::format("{}: {} is whole; its tokens and model are taken as they are: {}",
                                 entry.where, *flags.output, error.what()));
+      report_.unchecked.push_back({entry.number, entry.where, *flags.output, error.what()});
       return;
     }
     require_same_recording(*reader, layout);

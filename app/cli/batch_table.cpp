@@ -108,8 +108,12 @@ nlohmann::ordered_json batch_json(const BatchReport& report) {
       {"entries", report.n_entries},
       {"recorded", report.n_recorded},
       {"whole_already", report.n_whole_already},
+      {"unchecked", nlohmann::ordered_json::array()},
       {"failed", nlohmann::ordered_json::array()},
       {"runs", nlohmann::ordered_json::array()}};
+  for (const BatchUnchecked& one : report.unchecked)
+    out["unchecked"].push_back(
+        {{"entry", one.entry}, {"where", one.where}, {"file", one.file}, {"reason", one.reason}});
   for (const BatchFailure& failed : report.failed)
     out["failed"].push_back({{"entry", failed.entry},
                              {"where", failed.where},
@@ -143,6 +147,8 @@ std::string batch_text(const BatchReport& report) {
                                  report.n_recorded + report.n_whole_already, report.n_entries);
   if (report.n_whole_already > 0)
     text += fmt::format(", {} of them were whole already", report.n_whole_already);
+  if (!report.unchecked.empty())
+    text += fmt::format(" ({} unchecked, its text or model is gone)", report.unchecked.size());
   if (report.shard.count > 1)
     text += fmt::format("; shard {} of {}, the manifest has {}", report.shard.index,
                         report.shard.count, report.n_manifest);

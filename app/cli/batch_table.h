@@ -33,6 +33,13 @@ struct BatchFailure {
   Failure failure;
 };
 
+// A recording that was whole already, while its entry's text or model is gone: whether it is still
+// what the entry asks for could be told of its options only.
+struct BatchUnchecked {
+  int entry = 0;
+  std::string where, file, reason;
+};
+
 struct BatchReport {
   std::string manifest;
   Shard shard;
@@ -40,6 +47,7 @@ struct BatchReport {
   int n_entries = 0, n_recorded = 0, n_whole_already = 0;
   std::vector<BatchRow> rows;
   std::vector<BatchFailure> failed;
+  std::vector<BatchUnchecked> unchecked;  // of those whole already
 };
 
 // Schema "sinkscope.batch/1".

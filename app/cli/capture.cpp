@@ -213,6 +213,7 @@ int run_capture(const std::vector<std::string>& args, Console& console) {
       plan_job(capture, std::move(request),
                open_runnable(capture.model, capture.run.opening, console), console);
   if (flags.dry_run) {
+    require_device(job.request);
     print_plan(*job.model, job.request, job.table,
                flags.json  ? PlanFormat::json
                : flags.csv ? PlanFormat::csv

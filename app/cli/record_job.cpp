@@ -32,6 +32,11 @@ std::unique_ptr<ModelFiles> open_runnable(const std::string& path, const OpenFla
   return model;
 }
 
+void require_device(const CaptureRequest& request) {
+  if (request.device != "auto" && request.device != "cpu")
+    load_engine().resolve_device(request.device);
+}
+
 void require_new_capture(const std::string& path, bool force) {
   require_output_path(path, kCaptureSuffix);
   require_folder_of(path);

@@ -20,6 +20,10 @@ void require_runnable(const ModelFiles& model);
 std::unique_ptr<ModelFiles> open_runnable(const std::string& path, const OpenFlags& flags,
                                           Console& console);
 
+// That a device which the request names is there: Error{device} otherwise. For "auto" and "cpu"
+// the engine is not loaded.
+void require_device(const CaptureRequest& request);
+
 // Throws Error{invalid_argument} when the capture, or an unfinished `path`.part, is there already
 // and may not be replaced: to be asked before minutes of work, not after.
 void require_new_capture(const std::string& path, bool force);

@@ -175,6 +175,7 @@ int run_whatif(const std::vector<std::string>& args, Console& console) {
   const CaptureLayout layout = plan_capture(*model, request);
   const std::vector<SizeRow> table = size_table(layout, model->spec());
   if (flags.dry_run) {
+    require_device(request);
     print_plan(*model, request, table, flags.json ? PlanFormat::json : PlanFormat::text, console);
     return kExitDone;
   }

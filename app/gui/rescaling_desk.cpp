@@ -3,11 +3,12 @@
 
 #include <fmt/format.h>
 
-#include <fstream>
 #include <nlohmann/json.hpp>
+#include <sstream>
 #include <utility>
 
 #include "app/cli/model_weights.h"
+#include "app/cli/output_file.h"
 #include "app/cli/parse_text.h"
 #include "app/probe_model.h"
 #include "app/what_if_plan.h"
@@ -128,7 +129,10 @@ void RescalingDesk::runProbes(const std::string& dims, bool each) {
                auto table = probe_table(*model, *run, dims, each, std::move(job));
                if (!table) return std::nullopt;
                ProbesSnapshot made = probes_snapshot(std::move(*table));
-               std::ofstream(path) << probe_json(made.table).dump(2) << '\n';
+               std::ostringstream unused;
+               OutputFile file(path, false, unused);  // which says when the disk is full
+               file.stream() << probe_json(made.table).dump(2) << '\n';
+               file.close();
                made.path = path;
                made.command = probe_command(
                    model_path, run->input,

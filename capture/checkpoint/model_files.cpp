@@ -194,7 +194,8 @@ std::unique_ptr<ModelFiles> open_any(const std::string& path, const OpenOptions&
   if (exists(path)) {
     // Opening a pipe would wait for a writer, and a model is read at many places.
     if (!fs::is_regular_file(path, ignored))
-      throw Error(ErrorKind::invalid_argument, path + ": neither a file nor a folder");
+      throw Error(ErrorKind::corrupt,
+                  path + ": expected a model, a folder or a file, found a pipe or device");
     return open_file(path, arch);
   }
   if (fs::is_symlink(fs::symlink_status(path, ignored))) {

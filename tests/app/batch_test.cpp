@@ -371,6 +371,11 @@ TEST(BatchVerb, WhatIsMissingIsToldFirstAndWhatIsWholeNeedsItNoMore) {
   EXPECT_EQ(again.code, 1);
   const auto json = nlohmann::json::parse(again.out);
   EXPECT_EQ(json["whole_already"], 1);
+  // What could not be compared with its entry any more is counted, and named as such.
+  ASSERT_EQ(json["unchecked"].size(), 1u);
+  EXPECT_EQ(json["unchecked"][0]["entry"], 0);
+  EXPECT_EQ(json["unchecked"][0]["file"], "a.h5");
+  EXPECT_THAT(json["unchecked"][0]["reason"].get<std::string>(), HasSubstr("model"));
   ASSERT_EQ(json["failed"].size(), 1u);
   EXPECT_EQ(json["failed"][0]["entry"], 1);
 }

@@ -363,6 +363,14 @@ TEST(CaptureVerb, ADeviceThatIsNotThereIsExit6AndLeavesNoFile) {
   EXPECT_EQ(run.code, kExitDevice);
   EXPECT_EQ(test::n_lines(run.err), 1) << run.err;
   EXPECT_TRUE(fs::is_empty(folder));
+  // What would be refused later is refused by the dry run.
+  const CliRun dry = cli({"capture", kPlanted, "--text", "a", "--device", "cuda:999", "--dry-run"});
+  EXPECT_EQ(dry.code, kExitDevice);
+  EXPECT_EQ(dry.out, "");
+  const CliRun edited =
+      cli({"whatif", kPlanted, "--text", "a", "--edit", R"({"edit":"residual.clip","limit":9})",
+           "--device", "cuda:999", "--dry-run"});
+  EXPECT_EQ(edited.code, kExitDevice) << edited.err;
 }
 
 TEST(CaptureVerb, InterruptedItKeepsWholeLayersAndExits130) {

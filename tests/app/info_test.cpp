@@ -84,6 +84,15 @@ TEST(Info, AModelWithoutATokenizerSaysWhy) {
   EXPECT_EQ(json["head"], "untied");
 }
 
+TEST(Info, CsvHasARowATensor) {
+  const std::string csv = cli({"info", kPlanted, "--csv"}).out;
+  EXPECT_EQ(csv.find("tensor,dtype,shape,elements,bytes,readable\n"), 0U);
+  EXPECT_EQ(test::n_lines(csv), 1 + 39);
+  EXPECT_THAT(csv,
+              HasSubstr("\nmodel.layers.2.self_attn.k_proj.weight,F32,32x64,2048,8192,true\n"));
+  EXPECT_THAT(csv, HasSubstr("\nmodel.norm.weight,F32,64,64,256,true\n"));
+}
+
 TEST(Info, WindowsAreShownWhereTheyAre) {
   SINKSCOPE_REQUIRE_SHARED(model, "oracles/mistral");
   EXPECT_THAT(cli({"info", model}).out, HasSubstr("7 keys on every layer"));

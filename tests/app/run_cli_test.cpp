@@ -76,6 +76,7 @@ TEST(RunCli, WrongUsageIsOneLineAndExit2) {
        std::vector<std::vector<std::string>>{{"info"},
                                              {"info", "a", "b"},
                                              {"info", "a", "--nonsense"},
+                                             {"info", "a", "--json", "--csv"},
                                              {"--nonsense"},
                                              {"tokenize", "a"},
                                              {"tokenize", "a", "--text", "x", "--text-file", "y"},
@@ -104,6 +105,18 @@ TEST(RunCli, AMissingInputIsExit3AndNamed) {
     EXPECT_EQ(run.code, kExitCorrupt) << verb << run.err;
     EXPECT_EQ(test::n_lines(run.err), 1) << verb;
     EXPECT_THAT(run.err, HasSubstr("no/such/thing")) << verb;
+  }
+}
+
+// Nothing waits for a writer, and a pipe is what any unreadable model is.
+TEST(RunCli, APipeInPlaceOfAModelIsExit3) {
+  const std::string folder = test::scratch_folder();
+  for (const char* command : {"info pipe", "norms pipe", "sinks pipe", "tokenize pipe --text a",
+                              "capture pipe --dry-run", "capture pipe -o x.h5"}) {
+    const CliRun run = test::shell(
+        std::string("test -p pipe || mkfifo pipe; timeout 20 sinkscope ") + command, folder);
+    EXPECT_EQ(run.code, kExitCorrupt) << command << "\n" << run.err;
+    EXPECT_THAT(run.err, HasSubstr("pipe: expected a model")) << command;
   }
 }
 

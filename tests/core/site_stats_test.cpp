@@ -141,6 +141,33 @@ TEST(SiteStats, AStrangersIndicesAreCheckedBeforeUse) {
   }
 }
 
+// A stranger's file: what leads to a token or a dimension must lead to one that is there.
+TEST(SiteStats, PlacesOfMaximaBeyondTheRunAreRefused) {
+  const std::string group = "stats/hook_resid_post/";
+  struct Case {
+    const char* path;
+    double value;
+  };
+  for (const Case& c : {Case{"dim_rest/max_token", kTokens}, Case{"dim_first/max_token", -2},
+                        Case{"token/max_dim", kWidth}, Case{"token/max_dim", 2147483647}}) {
+    FakeCapture capture = capture_of(random_stream(9), false);
+    const auto dims = capture.dims("run0", group + c.path);
+    std::vector<double> values = capture.read_f64("run0", group + c.path);
+    values.back() = -1;  // nothing finite
+    capture.put("run0", group + c.path, dims, values);
+    RunStats(capture, "run0", PositionFilter{}).site({"hook_resid_post", 1});
+    values.back() = c.value;
+    capture.put("run0", group + c.path, dims, values);
+    try {
+      RunStats(capture, "run0", PositionFilter{}).site({"hook_resid_post", 1});
+      ADD_FAILURE() << c.path << " taken with " << c.value;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::corrupt);
+      EXPECT_THAT(error.what(), ::testing::HasSubstr(group + c.path + ": expected indices"));
+    }
+  }
+}
+
 TEST(PartStats, LeaveOutWhatIsNotFinite) {
   const float nan = std::numeric_limits<float>::quiet_NaN();
   const float inf = std::numeric_limits<float>::infinity();

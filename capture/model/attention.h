@@ -74,7 +74,7 @@ struct AttentionCall {
 
 // Whether attend_fused can compute this call, on the CPU.
 inline bool fused_knows(const AttentionCall& call) {
-  return (call.window != kAllKeys || call.edit == nullptr) && !call.entries.k.defined();
+  return !call.entries.k.defined();
 }
 
 // stats.value_norm [G, T] from norms [H, T] of values that an edit scaled by query head; NaN where

@@ -26,7 +26,7 @@ struct AttentionBlock {
   const float* sink = nullptr;        // [n_rows] logit beside the scores; null: the normalizer's
   const bool* lost = nullptr;         // [n_keys] keys that no other query sees; null = none
   bool renormalize = true;            // the other keys share the mass of lost ones; else it is gone
-  bool all_keys = false;              // every row sees all n_keys, later ones too; none are lost
+  bool all_keys = false;              // every row sees all n_keys, later ones too
   const int* n_hidden = nullptr;  // [n_rows] visible keys whose score is −∞: no query sees them,
                                   // so that no statistic counts them; null = none
 };

@@ -126,12 +126,18 @@ double sink_of(const Normalizer& normalizer) {
                                                          : -HUGE_VAL;
 }
 
-// Sets lost scores to −∞ and returns Σ exp(s − top) of those that were visible; the last is the
-// query's own.
-double lose(float* seen, int n, const bool* lost, float top) {
+// Keys [n] that are lost, but for the query's own.
+struct LostKeys {
+  const bool* keys = nullptr;  // null = none
+  int own = 0;
+  bool at(int i) const { return keys[i] && i != own; }
+};
+
+// Sets lost scores to −∞ and returns Σ exp(s − top) of those that were visible.
+double lose(float* seen, int n, const LostKeys& lost, float top) {
   double mass = 0;
-  for (int i = 0; i + 1 < n; ++i) {
-    if (!lost[i]) continue;
+  for (int i = 0; i < n; ++i) {
+    if (!lost.at(i)) continue;
     mass += std::exp(static_cast<double>(seen[i]) - top);
     seen[i] = -std::numeric_limits<float>::infinity();
   }
@@ -140,11 +146,12 @@ double lose(float* seen, int n, const bool* lost, float top) {
 
 // Softmax, with a logit in the denominator that has no value, or with keys that are lost. A row
 // times a gate: p = softmax(s) · sigmoid(LSE − b), the rest is sigmoid(b − LSE).
-Weights gated_row(const AttentionBlock& b, double sink, float* seen, int n, const bool* lost,
+Weights gated_row(const AttentionBlock& b, double sink, float* seen, int n, const LostKeys& lost,
                   float raw_top, const float* value_norm, float* key_mass) {
   const double raw_lse = log_sum_exp(seen, n);
-  const double lost_mass = lost != nullptr ? lose(seen, n, lost, raw_top) : 0;
-  const float kept_top = lost != nullptr ? range_of(seen, n).max : raw_top;
+  const bool any_lost = lost.keys != nullptr;
+  const double lost_mass = any_lost ? lose(seen, n, lost, raw_top) : 0;
+  const float kept_top = any_lost ? range_of(seen, n).max : raw_top;
   const float top = b.renormalize ? kept_top : raw_top;
   const Sums sums = exponentiate(seen, n, top);
   const double mass = b.renormalize ? sums.mass : std::exp(raw_lse - top);
@@ -162,19 +169,19 @@ Weights gated_row(const AttentionBlock& b, double sink, float* seen, int n, cons
 }
 
 // Every other normalizer.
-Weights other_row(const AttentionBlock& b, float* seen, int n, const bool* lost, float raw_top,
+Weights other_row(const AttentionBlock& b, float* seen, int n, const LostKeys& lost, float raw_top,
                   const float* value_norm, float* key_mass) {
   Weights w;
   w.lse = log_sum_exp(seen, n);
   float top = raw_top;
-  if (lost != nullptr && b.renormalize) {
+  if (lost.keys != nullptr && b.renormalize) {
     lose(seen, n, lost, raw_top);
     top = range_of(seen, n).max;
   }
   w.null_mass = weights_by_reference(b.normalizer, seen, n, top);
-  if (lost != nullptr && !b.renormalize)
-    for (int i = 0; i + 1 < n; ++i) {
-      if (!lost[i]) continue;
+  if (lost.keys != nullptr && !b.renormalize)
+    for (int i = 0; i < n; ++i) {
+      if (!lost.at(i)) continue;
       w.null_mass += seen[i];
       seen[i] = 0;
     }
@@ -222,10 +229,12 @@ void one_row(const AttentionBlock& b, int row, const AttentionRowStats& out, flo
              is_gated = is_softmax || b.sink != nullptr || kind == NormalizerKind::softmax1 ||
                         kind == NormalizerKind::sink_logit;
   const float* norms = b.value_norm + v.begin;
-  const bool* lost = b.lost == nullptr ? nullptr : b.lost + v.begin;
+  const int own = b.query_begin + row - b.key_begin;
+  const LostKeys lost{b.lost == nullptr ? nullptr : b.lost + v.begin, own - v.begin};
   float* mass = key_mass + v.begin;
   const double sink = b.sink != nullptr ? static_cast<double>(b.sink[row]) : sink_of(b.normalizer);
-  const Weights w = is_softmax && lost == nullptr ? softmax_row(seen, n, range.max, norms, mass)
+  const Weights w = is_softmax && lost.keys == nullptr
+                        ? softmax_row(seen, n, range.max, norms, mass)
                     : is_gated ? gated_row(b, sink, seen, n, lost, range.max, norms, mass)
                                : other_row(b, seen, n, lost, range.max, norms, mass);
   if (v.begin > 0) std::memset(x, 0, sizeof(float) * static_cast<std::size_t>(v.begin));
@@ -233,11 +242,10 @@ void one_row(const AttentionBlock& b, int row, const AttentionRowStats& out, flo
 
   out.lse[row] = static_cast<float>(w.lse);
   out.entropy[row] = static_cast<float>(w.entropy);
-  if (!is_softmax || lost != nullptr) out.null_mass[row] = static_cast<float>(w.null_mass);
+  if (!is_softmax || lost.keys != nullptr) out.null_mass[row] = static_cast<float>(w.null_mass);
   out.max_prob[row] = w.largest;
   out.logit_max[row] = range.max;
   out.logit_gap[row] = range.max - median;
-  const int own = b.query_begin + row - b.key_begin;
   // Positions are counted from the first visible column.
   out.distance[row] = static_cast<float>(
       b.all_keys ? distance_both_ways(x, n, own) : (n - 1) * w.moments.mass - w.moments.position);

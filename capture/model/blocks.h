@@ -4,6 +4,7 @@
 #include <ATen/ATen.h>
 
 #include <functional>
+#include <stop_token>
 
 #include "capture/model/forward.h"
 
@@ -32,6 +33,10 @@ at::Tensor attend(const BlockPass& pass, const at::Tensor& n1, at::Tensor rot_q,
 // What follows attention: z ⊙ σ(gate) with a gate [1, T, H·d_v] (undefined = none), tap, W_o, in
 // front of it the narrow layer by groups of heads where there is one.
 at::Tensor attention_output(const BlockPass& pass, const at::Tensor& z, const at::Tensor& gate);
+
+// Attention of queries, keys and values from one product each, with whatever of norms, gate, sparse
+// selection and shared keys the spec has.
+at::Tensor softmax_attention(const BlockPass& pass, const at::Tensor& n1);
 
 // Multi-head latent attention (DeepSeek-V2): queries from a latent, keys and values from another,
 // one rotary key for all heads.
@@ -63,20 +68,24 @@ at::Tensor indexed_blocks(const BlockPass& pass, const at::Tensor& n1);
 at::Tensor best_keys(const at::Tensor& q, const at::Tensor& k, const at::Tensor& weights,
                      std::int64_t n_best, std::int64_t span = 1);
 
+// The second half between its norms: a dense MLP, experts, or both. n2 is the half's input behind
+// its norm, `seen` in front of it.
+at::Tensor feed_forward(const BlockPass& pass, const at::Tensor& n2, const at::Tensor& seen);
+
 // Gated delta-net: short causal convolution, linear attention with decay, gated output norm.
 at::Tensor delta_net(const BlockPass& pass, const at::Tensor& n1);
 
 // The delta rule, S <- e^g S;  S <- S + k (β (v − Sᵀk))ᵀ;  o = Sᵀq, from S = 0, in chunks.
 //   q, k [H, T, d_k], v [H, T, d_v], log_decay and beta [H, T], float32 -> o [H, T, d_v]
 // `state_norm` (may be null) receives ‖S‖, the root of the sum of squares, behind each token [H,
-// T].
+// T]. `stop` is looked at once a chunk; an undefined result means canceled.
 at::Tensor delta_rule(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                       const at::Tensor& log_decay, const at::Tensor& beta, int chunk,
-                      at::Tensor* state_norm = nullptr);
-// The same with a decay for each key channel, log_decay [H, T, d_k], token by token: its chunk form
-// divides by decays that underflow.
+                      at::Tensor* state_norm = nullptr, const std::stop_token& stop = {});
+// The same with a decay for each key channel, log_decay [H, T, d_k]; a chunk makes [H, chunk,
+// chunk, d_k] of them.
 at::Tensor channel_delta_rule(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
-                              const at::Tensor& log_decay, const at::Tensor& beta,
-                              at::Tensor* state_norm = nullptr);
+                              const at::Tensor& log_decay, const at::Tensor& beta, int chunk,
+                              at::Tensor* state_norm = nullptr, const std::stop_token& stop = {});
 
 }  // namespace sinkscope

@@ -11,7 +11,8 @@
 namespace sinkscope {
 namespace {
 
-constexpr int kChunk = 64;
+// With a decay for each channel every pair of tokens in a chunk has d_k decays of its own.
+constexpr int kChunk = 64, kChannelChunk = 16;
 
 at::Tensor unit_length(const at::Tensor& x) {
   return x * (x.square().sum(-1, /*keepdim=*/true) + 1e-6).rsqrt();
@@ -38,12 +39,13 @@ at::Tensor state_norms(const at::Tensor& state, const at::Tensor& k, const at::T
 
 at::Tensor delta_rule(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                       const at::Tensor& log_decay, const at::Tensor& beta, int chunk,
-                      at::Tensor* state_norm) {
+                      at::Tensor* state_norm, const std::stop_token& stop) {
   const double none = -std::numeric_limits<double>::infinity();
   const std::int64_t T = q.size(1);
   at::Tensor state = at::zeros({q.size(0), k.size(2), v.size(2)}, q.options());
   std::vector<at::Tensor> outputs, norms;
   for (std::int64_t t = 0; t < T; t += chunk) {
+    if (stop.stop_requested()) return {};
     const std::int64_t n = std::min<std::int64_t>(chunk, T - t);
     const auto rows = [&](const at::Tensor& x) { return x.narrow(1, t, n); };
     const at::Tensor Q = rows(q), K = rows(k), V = rows(v), b = rows(beta).unsqueeze(-1);
@@ -72,23 +74,57 @@ at::Tensor delta_rule(const at::Tensor& q, const at::Tensor& k, const at::Tensor
   return at::cat(outputs, 1);
 }
 
+namespace {
+
+// ‖S_t‖ of the states inside a chunk as above, where every key channel d has a decay of its own;
+// faded [H, n(t), n(j), d] is Γ_tjd k_jd:
+//   ‖S_t‖² = Σ_d γ_td² ‖S_d‖² + 2 Σ_jd γ_td Γ_tjd k_jd (S f_j)_d
+//            + Σ_jl (Σ_d Γ_tjd k_jd Γ_tld k_ld) (f_j·f_l)
+at::Tensor channel_state_norms(const at::Tensor& state, const at::Tensor& fresh,
+                               const at::Tensor& faded, const at::Tensor& growth) {
+  const at::Tensor before = (growth.square() * state.square().sum(-1).unsqueeze(1)).sum(-1);
+  const at::Tensor seen = fresh.matmul(state.transpose(1, 2)).unsqueeze(1);  // [H, 1, n(j), d]
+  const at::Tensor cross = ((faded * seen).sum(2) * growth).sum(-1);
+  const at::Tensor pairs = fresh.matmul(fresh.transpose(1, 2)).unsqueeze(1);
+  const at::Tensor own = (faded.matmul(faded.transpose(2, 3)) * pairs).sum({2, 3});
+  return (before + 2 * cross + own).clamp_min(0).sqrt();
+}
+
+}  // namespace
+
 at::Tensor channel_delta_rule(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
-                              const at::Tensor& log_decay, const at::Tensor& beta,
-                              at::Tensor* state_norm) {
+                              const at::Tensor& log_decay, const at::Tensor& beta, int chunk,
+                              at::Tensor* state_norm, const std::stop_token& stop) {
+  const double none = -std::numeric_limits<double>::infinity();
   const std::int64_t T = q.size(1);
   at::Tensor state = at::zeros({q.size(0), k.size(2), v.size(2)}, q.options());
-  at::Tensor out = at::empty_like(v);
-  if (state_norm != nullptr) *state_norm = at::empty({q.size(0), T}, q.options());
-  const at::Tensor decay = log_decay.exp();
-  for (std::int64_t t = 0; t < T; ++t) {
-    const at::Tensor key = k.select(1, t).unsqueeze(-1);  // [H, d_k, 1]
-    state = state * decay.select(1, t).unsqueeze(-1);
-    const at::Tensor missing = v.select(1, t) - (state * key).sum(1);  // v − Sᵀk
-    state.addcmul_(key, (missing * beta.select(1, t).unsqueeze(-1)).unsqueeze(1));
-    out.select(1, t).copy_((state * q.select(1, t).unsqueeze(-1)).sum(1));
-    if (state_norm != nullptr) state_norm->select(1, t).copy_(state.flatten(1).norm(2, -1));
+  std::vector<at::Tensor> outputs, norms;
+  for (std::int64_t t = 0; t < T; t += chunk) {
+    if (stop.stop_requested()) return {};
+    const std::int64_t n = std::min<std::int64_t>(chunk, T - t);
+    const auto rows = [&](const at::Tensor& x) { return x.narrow(1, t, n); };
+    const at::Tensor Q = rows(q), K = rows(k), V = rows(v), b = rows(beta).unsqueeze(-1);
+    const at::Tensor G = rows(log_decay).cumsum(1);  // [H, n, d]
+    const at::Tensor seen =
+        at::ones({n, n}, at::TensorOptions(at::kBool).device(q.device())).tril();
+    // Γ_ijd = e^(G_id − G_jd) for j ≤ i as it is: e^G_i / e^G_j would divide by what underflows.
+    const at::Tensor faded = (G.unsqueeze(2) - G.unsqueeze(1))
+                                 .masked_fill_(seen.logical_not().unsqueeze(-1), none)
+                                 .exp_()
+                                 .mul_(K.unsqueeze(1));
+    const at::Tensor products = faded.matmul(at::stack({K, Q}, -1));  // [H, n, n, 2]
+    const at::Tensor unit = at::eye(n, q.options()) + (b * products.select(-1, 0)).tril(-1);
+    const at::Tensor growth = G.exp();
+    const at::Tensor fresh = at::linalg_solve_triangular(unit, b * (V - (growth * K).matmul(state)),
+                                                         /*upper=*/false, /*left=*/true,
+                                                         /*unitriangular=*/true);
+    outputs.push_back((growth * Q).matmul(state) + products.select(-1, 1).matmul(fresh));
+    if (state_norm != nullptr) norms.push_back(channel_state_norms(state, fresh, faded, growth));
+    state = growth.select(1, n - 1).unsqueeze(-1) * state +
+            faded.select(1, n - 1).transpose(1, 2).matmul(fresh);
   }
-  return out;
+  if (state_norm != nullptr) *state_norm = at::cat(norms, 1);
+  return at::cat(outputs, 1);
 }
 
 at::Tensor delta_net(const BlockPass& pass, const at::Tensor& n1) {
@@ -124,8 +160,10 @@ at::Tensor delta_net(const BlockPass& pass, const at::Tensor& n1) {
       is_narrow
           ? channel_delta_rule(query, k, v,
                                rate.view({-1, 1, 1}) * step.unflatten(-1, {Nk, dk}).transpose(0, 1),
-                               beta, wanted)
-          : delta_rule(query, k, v, rate.unsqueeze(-1) * step.t(), beta, kChunk, wanted);
+                               beta, kChannelChunk, wanted, listener.stop())
+          : delta_rule(query, k, v, rate.unsqueeze(-1) * step.t(), beta, kChunk, wanted,
+                       listener.stop());
+  if (!o.defined()) return {};
   if (wanted != nullptr)
     listener.on_tap(Site::linear_state_norm, layer, state_norm.t().unsqueeze(0));
   const at::Tensor rows = o.transpose(0, 1).unsqueeze(0);  // [1, T, Nv, dv]

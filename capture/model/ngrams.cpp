@@ -103,12 +103,19 @@ at::Tensor with_ngrams(const BlockPass& pass, const at::Tensor& x) {
   const at::Tensor keys =
       group_norm(linear_layer(e, own.key, {}).unflatten(-1, {N, -1}), own.key_gain, spec.norm_eps);
   const at::Tensor queries = group_norm(x.unflatten(-1, {N, -1}), own.query_gain, spec.norm_eps);
+  const auto tap = [&](Site site, const at::Tensor& streams) {
+    pass.listener.on_tap(site, pass.layer, streams);
+  };
+  tap(Site::ngram_key_norm, keys);
+  tap(Site::ngram_query_norm, queries);
   const at::Tensor c =
       (keys * queries).sum(-1, /*keepdim=*/true) / std::sqrt(static_cast<double>(spec.d_model));
   const at::Tensor share = (c.sign() * c.abs().clamp_min(1e-6).sqrt()).sigmoid();
   const at::Tensor v = share * linear_layer(e, own.value, {}).to(at::kFloat).unsqueeze(-2);
-  const at::Tensor near = at::silu(short_convolution(
-      group_norm(v, own.conv_gain, spec.norm_eps).flatten(-2), own.conv, spec.ngram.longest));
+  const at::Tensor normed = group_norm(v, own.conv_gain, spec.norm_eps);
+  tap(Site::ngram_conv_norm, normed);
+  const at::Tensor near =
+      at::silu(short_convolution(normed.flatten(-2), own.conv, spec.ngram.longest));
   const at::Tensor add = (v + near.unflatten(-1, {N, -1})).to(x.scalar_type());
   listener.on_tap(Site::ngram_add, layer, add);
   return x + add.flatten(-2);

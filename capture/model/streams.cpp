@@ -46,6 +46,7 @@ StreamRead read_balanced(const ArchSpec& spec, const StreamMixer& mixer, const a
       state * (state.square().mean(-1, /*keepdim=*/true) + spec.norm_eps).rsqrt();
   const at::Tensor z = linear_layer(unit, mixer.factors, {});
   StreamRead read;
+  read.normed = unit.unflatten(-1, {N, -1});
   read.pre = scaled(mixer, z, 0, N, 0).sigmoid() + streams.eps;
   read.mixed = (read.pre.unsqueeze(-1) * state.unflatten(-1, {N, -1})).sum(-2).to(x.scalar_type());
   if (z.size(-1) == N) return read;  // behind the last block

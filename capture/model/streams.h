@@ -27,7 +27,7 @@ StreamMixer read_stream_mixer(const ModelFiles& model, Role first, int layer, at
 // What a half reads, and how the streams take what it puts out.
 struct StreamRead {
   at::Tensor mixed;         // [1, T, D] what is read, in the state's type
-  at::Tensor normed, gate;  // gated: [1, T, N, D]
+  at::Tensor normed, gate;  // [1, T, N, D]; the gate only where gated
   at::Tensor pre;           // balanced: [1, T, N]
   at::Tensor take;          // [1, T, N] share of the output that each stream takes
   at::Tensor comb;          // balanced: [1, T, N, N], from stream to stream; columns sum to 1

@@ -32,15 +32,13 @@ class LayerReader {
       rows += model_.rows(role, layer_);
       cols = model_.cols(role, layer_);
     }
-    at::Tensor host = at::empty({rows, cols}, at::kFloat);
-    float* into = host.data_ptr<float>();
-    std::vector<Stretch> stretches;
-    for (Role role : roles) {
-      stretches.push_back({role, 0, model_.rows(role, layer_), into});
-      into += model_.rows(role, layer_) * model_.cols(role, layer_);
-    }
-    read_together(model_, layer_, stretches);
-    return place(host, dtype_);
+    at::Tensor all = at::empty({rows, cols}, dtype_);
+    // Files are decoded to float32: a type that is narrower is filled in pieces, which keeps that
+    // from being the larger part.
+    constexpr std::int64_t kPieceBytes = std::int64_t{32} << 20;
+    const std::int64_t n = dtype_ == at::kFloat ? 1 : 1 + 4 * rows * cols / kPieceBytes;
+    for (std::int64_t piece = 0; piece < n; ++piece) fill(all, roles, piece, n);
+    return place(all, dtype_);
   }
 
   // Biases: undefined when no role of the list is filled; zeros where one is missing.
@@ -111,6 +109,26 @@ class LayerReader {
   bool has(Role role) const { return model_.has(role, layer_); }
 
  private:
+  // The piece-th of n parts of each role's rows, into their place in `all`.
+  void fill(at::Tensor& all, const std::vector<Role>& roles, std::int64_t piece, std::int64_t n) {
+    std::vector<Stretch> stretches;
+    std::vector<std::pair<at::Tensor, at::Tensor>> parts;  // what is read, and its place
+    std::int64_t first = 0;                                // row of the role in `all`
+    for (const Role role : roles) {
+      const std::int64_t rows = model_.rows(role, layer_), begin = rows * piece / n,
+                         end = rows * (piece + 1) / n;
+      const at::Tensor there = all.narrow(0, first + begin, end - begin);
+      parts.emplace_back(
+          dtype_ == at::kFloat ? there : at::empty(there.sizes(), at::TensorOptions(at::kFloat)),
+          there);
+      stretches.push_back({role, begin, end, parts.back().first.data_ptr<float>()});
+      first += rows;
+    }
+    read_together(model_, layer_, stretches);
+    if (dtype_ == at::kFloat) return;
+    for (const auto& [read, there] : parts) there.copy_(read);
+  }
+
   at::Tensor place(const at::Tensor& host, at::ScalarType dtype) {
     n_bytes_ += host.numel() * static_cast<std::int64_t>(at::elementSize(dtype));
     return host.to(device_, dtype);
@@ -400,8 +418,8 @@ at::Tensor embed(const ModelFiles& model, const std::vector<int>& ids, at::Devic
   return x.to(device, dtype);
 }
 
-at::Tensor layer_inputs(const ModelFiles& model, const std::vector<int>& ids,
-                        const at::Tensor& embedded) {
+LayerInputs layer_inputs(const ModelFiles& model, const std::vector<int>& ids,
+                         const at::Tensor& embedded) {
   const ArchSpec& spec = model.spec();
   if (spec.d_per_layer == 0) return {};
   const at::Device device = embedded.device();
@@ -416,8 +434,8 @@ at::Tensor layer_inputs(const ModelFiles& model, const std::vector<int>& ids,
   const at::Tensor projected = linear_layer(embedded, projection) / std::sqrt(width);
   const Norm norm = read_norm(model, Role::per_layer_norm, kNoLayer, device);
   const at::Tensor own = gather_rows(model, Role::per_layer_embed, ids).to(device, dtype);
-  return (apply_norm(norm, by_layer(projected)).y + by_layer(own) * std::sqrt(narrow)) /
-         std::sqrt(2.0);
+  const at::Tensor normed = apply_norm(norm, by_layer(projected)).y;
+  return {(normed + by_layer(own) * std::sqrt(narrow)) / std::sqrt(2.0), normed};
 }
 
 }  // namespace sinkscope

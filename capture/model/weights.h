@@ -123,11 +123,13 @@ Norm read_norm(const ModelFiles& model, Role role, int layer, at::Device device)
 at::Tensor embed(const ModelFiles& model, const std::vector<int>& ids, at::Device device,
                  at::ScalarType dtype);
 
-// A small input of its own for every layer and token, from the token and from
-// what embed() gave:
-//   (N(W_p x / √D) + E_l[tok] √P) / √2, [1, T, L, P]; undefined where the model
-//   has none.
-at::Tensor layer_inputs(const ModelFiles& model, const std::vector<int>& ids,
-                        const at::Tensor& embedded);
+// A small input of its own for every layer and token, from the token and from what embed() gave:
+//   (N(W_p x / √D) + E_l[tok] √P) / √2, [1, T, L, P], and N(…) in it; undefined where the model has
+// none.
+struct LayerInputs {
+  at::Tensor inputs, normed;
+};
+LayerInputs layer_inputs(const ModelFiles& model, const std::vector<int>& ids,
+                         const at::Tensor& embedded);
 
 }  // namespace sinkscope

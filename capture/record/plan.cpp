@@ -79,7 +79,16 @@ constexpr Site kRecordAll[] = {Site::ln1_out,
                                Site::ln1_v_out,
                                Site::depth_attn_mixed,
                                Site::depth_mlp_mixed,
-                               Site::depth_final_mixed};
+                               Site::depth_final_mixed,
+                               Site::embed_norm,
+                               Site::per_layer_proj_norm,
+                               Site::ln2_post_dense_out,
+                               Site::ln2_experts_out,
+                               Site::ln2_post_experts_out,
+                               Site::router_norm,
+                               Site::ngram_key_norm,
+                               Site::ngram_query_norm,
+                               Site::ngram_conv_norm};
 
 // Those of the wanted blocks that have the site; none is an error that says so.
 std::vector<int> blocks_with(const ArchSpec& spec, Site site, const std::vector<int>& wanted,
@@ -93,7 +102,9 @@ std::vector<int> blocks_with(const ArchSpec& spec, Site site, const std::vector<
   return layers;
 }
 
-std::vector<TapRecord> recorded_taps(const ArchSpec& spec, const RecordRequest& record) {
+// `pattern`: the heads and rows of the maps, which maps of compressed keys have, too.
+std::vector<TapRecord> recorded_taps(const ArchSpec& spec, const RecordRequest& record,
+                                     const PatternRecord& pattern) {
   std::vector<Site> sites;
   if (record.all)
     for (Site site : kRecordAll)
@@ -132,10 +143,15 @@ std::vector<TapRecord> recorded_taps(const ArchSpec& spec, const RecordRequest& 
   for (Site site : sites) {
     const bool is_named =
         std::find(record.sites.begin(), record.sites.end(), hook_name(site)) != record.sites.end();
-    const std::vector<int> layers = is_final(site) || is_always_recorded(site)
+    const std::vector<int> layers = is_outside_blocks(site) || is_always_recorded(site)
                                         ? site_layers(spec, site)
                                         : blocks_with(spec, site, blocks, is_named);
-    if (!layers.empty()) taps.push_back({hook_name(site), layers, site_dims(spec, site)});
+    if (layers.empty()) continue;
+    taps.push_back({hook_name(site), layers, site_dims(spec, site)});
+    if (site == Site::pattern_compressed && record.maps) {
+      taps.back().dims[0] = static_cast<int>(pattern.heads.size());
+      if (!pattern.rows.empty()) taps.back().dims[1] = static_cast<int>(pattern.rows.size());
+    }
   }
   return taps;
 }
@@ -221,7 +237,7 @@ CaptureLayout plan_capture(const ModelFiles& model, const CaptureRequest& reques
     chosen(request.record.layers, spec.n_layers, "layer");
     chosen(request.record.heads, spec.n_heads, "head");
   }
-  layout.taps = recorded_taps(spec, request.record);
+  layout.taps = recorded_taps(spec, request.record, layout.pattern);
   layout.has_head = spec.has_head;
   layout.logits_full = request.record.logits;
   layout.top_k = std::min(request.top_k, spec.head_rows());

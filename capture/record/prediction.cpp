@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "capture/model/mlp_chunk.h"
 #include "capture/record/block_size.h"
 #include "capture/record/site.h"
 #include "capture/record/tile_geometry.h"
@@ -35,9 +36,7 @@ Tokens tokens_of(const CaptureRequest& request, const ArchSpec& spec) {
   return tokens;
 }
 
-std::int64_t item_bytes(const CaptureRequest& request) {
-  return request.dtype == RunDtype::float32 ? 4 : 2;
-}
+std::int64_t item_bytes(RunDtype dtype) { return dtype == RunDtype::float32 ? 4 : 2; }
 
 std::int64_t head_slice(const ArchSpec& spec) {
   return spec.has_head ? std::int64_t{std::min(3072, spec.vocab_size)} * spec.d_model : 0;
@@ -48,13 +47,15 @@ std::int64_t head_slice(const ArchSpec& spec) {
 std::int64_t weight_bytes(const ModelFiles& model, const CaptureRequest& request,
                           const Tokens& tokens) {
   const ArchSpec& spec = model.spec();
-  const std::int64_t item = item_bytes(request), slice = head_slice(spec);
+  const std::int64_t budget =
+      kept_weight_bytes(model, request.weight_budget, request.dtype, tokens.group);
+  const std::int64_t item = item_bytes(request.dtype), slice = head_slice(spec);
   std::int64_t all = 0, kept = 0, two = 0, before = 0, reached = 0, largest_role = 0;
   for (const BlockSize& block : block_sizes(model)) {
     const auto experts = static_cast<std::int64_t>(reached_experts(spec.moe, tokens.group) *
                                                    static_cast<double>(block.expert_values));
     // Whole blocks are kept, then as many experts as there is room for.
-    const std::int64_t room = request.weight_budget - kept;
+    const std::int64_t room = budget - kept;
     if (item * block.values <= room)
       kept += item * block.values + std::min(item * experts, room - item * block.values);
     all += block.values + experts;
@@ -70,8 +71,8 @@ std::int64_t weight_bytes(const ModelFiles& model, const CaptureRequest& request
   return kept + (kept < all * item ? streamed : 2 * slice * item) + wide;
 }
 
-// The widest moment of a block of the longest run: projections, gate and up with their product, a
-// few streams.
+// The widest moment of a block of the longest run: projections and a few streams, with gate and up
+// and their product of a chunk of tokens.
 std::int64_t block_bytes(const ArchSpec& spec, std::int64_t longest) {
   std::int64_t mixer = 2 * spec.q_width() + 2 * spec.kv_width();
   if (spec.delta.n_value_heads > 0)
@@ -80,7 +81,8 @@ std::int64_t block_bytes(const ArchSpec& spec, std::int64_t longest) {
   if (spec.depth_block > 0) mixer += std::int64_t{6} * spec.d_model;
   const std::int64_t mlp = std::max<std::int64_t>(spec.widest_mlp(), spec.moe.d_shared);
   const std::int64_t mixing = spec.has_streams() ? std::int64_t{6} * spec.state_width() : 0;
-  return 4 * longest * (mixer + 3 * mlp + 8 * spec.d_model + mixing);
+  return 4 * (longest * (mixer + 8 * spec.d_model + mixing) +
+              3 * mlp * std::min(longest, mlp_chunk(longest, mlp)));
 }
 
 // Scores of a tile of attention; where maps are recorded there are two of them: one is filled while
@@ -92,8 +94,9 @@ std::int64_t attention_bytes(const ArchSpec& spec, const CaptureRequest& request
   const std::int64_t scores = std::int64_t{4} * tile.heads * tile.rows * longest;
   std::int64_t bytes = 0;
   if (request.record.maps) bytes += 2 * scores;
-  // Masks, sorted scores with their places, weights in double: measured.
-  if (request.kernel == "reference") bytes += 22 * scores;
+  // Masks, sorted scores with their places, weights in double: measured. Compressed keys know no
+  // other body.
+  if (request.kernel == "reference" || has_site(spec, Site::compressed_kv)) bytes += 22 * scores;
   if (request.record.maps && request.record.reduce != Reduce::none &&
       request.record.reduce_over == ReduceOver::layers) {
     const std::size_t n_chosen = request.record.heads.size();
@@ -137,6 +140,23 @@ std::vector<std::pair<int, int>> prompt_groups(const CaptureRequest& request, co
   return groups;
 }
 
+std::int64_t kept_weight_bytes(const ModelFiles& model, std::int64_t budget, RunDtype dtype,
+                               std::int64_t n_tokens) {
+  const double reached = reached_experts(model.spec().moe, n_tokens);
+  std::int64_t all = 0, two = 0, before = 0, most_experts = 0;
+  for (const BlockSize& block : block_sizes(model)) {
+    const auto experts =
+        static_cast<std::int64_t>(reached * static_cast<double>(block.expert_values));
+    all += block.values + experts;
+    two = std::max(two, before + block.values);
+    before = block.values;
+    most_experts = std::max(most_experts, experts);
+  }
+  const std::int64_t item = item_bytes(dtype);
+  if (item * all <= budget) return budget;
+  return std::max<std::int64_t>(0, budget - item * (two + most_experts));
+}
+
 std::int64_t reduced_map_bytes(const CaptureRequest& request, int n_heads) {
   std::int64_t bytes = 0;
   for (const RunInput& run : request.runs) {
@@ -153,7 +173,8 @@ std::int64_t predicted_memory(const ModelFiles& model, const CaptureRequest& req
   const Tokens tokens = tokens_of(request, spec);
   // The stream, its successor, and the closed sums of attention over depth.
   const std::int64_t n_states = 2 + spec.n_block_states(spec.n_layers);
-  const std::int64_t states = n_states * item_bytes(request) * tokens.group * spec.state_width();
+  const std::int64_t states =
+      n_states * item_bytes(request.dtype) * tokens.group * spec.state_width();
   return start_bytes(spec, request) + weight_bytes(model, request, tokens) + states +
          block_bytes(spec, tokens.longest) + attention_bytes(spec, request, tokens.longest);
 }

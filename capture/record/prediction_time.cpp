@@ -94,14 +94,16 @@ PredictedWork predicted_work(const ModelFiles& model, const CaptureRequest& requ
   std::int64_t kept = 0;  // bytes in memory that later groups find there
   const auto groups = prompt_groups(request, spec);
   const std::int64_t item = request.dtype == RunDtype::float32 ? 4 : 2;
+  const std::int64_t group = largest_group(request, spec);
+  const std::int64_t budget = kept_weight_bytes(model, request.weight_budget, request.dtype, group);
+  const double reached = reached_experts(spec.moe, group);
   for (const BlockSize& block : blocks) {
-    const double reached = reached_experts(spec.moe, largest_group(request, spec));
     const auto stored = block.stored + static_cast<std::int64_t>(
                                            reached * static_cast<double>(block.expert_stored));
     const auto bytes =
         item * (block.values +
                 static_cast<std::int64_t>(reached * static_cast<double>(block.expert_values)));
-    const bool is_kept = groups.size() > 1 && kept + bytes <= request.weight_budget;
+    const bool is_kept = groups.size() > 1 && kept + bytes <= budget;
     if (is_kept) kept += bytes;
     work.read_bytes += stored * (is_kept ? 1 : static_cast<std::int64_t>(groups.size()));
   }

@@ -116,6 +116,10 @@ void RunRecorder::on_tap(Site site, int layer, const at::Tensor& value) {
     });
 }
 
+bool RunRecorder::wants(Site site) const {
+  return has_statistics(site) || tap_rows_.contains(hook_name(site));
+}
+
 // The norm that comes next reads this and not the residual state.
 void RunRecorder::on_norm_input(Role role, int /*layer*/, const at::Tensor& value) {
   const bool is_behind_a_half = role == Role::ln1_post || role == Role::ln2_post;
@@ -249,6 +253,16 @@ void RunRecorder::write_tap(Site site, int layer, const at::Tensor& value) {
   });
 }
 
+at::Tensor RunRecorder::chosen(const at::Tensor& maps) const {
+  at::Tensor some = maps;
+  const auto take = [&](int dim, const std::vector<int>& indices) {
+    if (!indices.empty()) some = some.index_select(dim, at::tensor(indices, at::kInt));
+  };
+  take(0, layout_.pattern.heads);
+  take(1, layout_.pattern.rows);
+  return some;
+}
+
 at::Tensor RunRecorder::on_attention(int layer, const AttentionCall& call) {
   const Stopwatch watch(seconds_.attention);
   const auto H = static_cast<int>(call.q.size(1)), G = static_cast<int>(call.k.size(1));
@@ -268,7 +282,8 @@ at::Tensor RunRecorder::on_attention(int layer, const AttentionCall& call) {
       own.entries.weights = at::empty({H, seq_len_, call.entries.k.size(0)}, at::kFloat);
     z = attend_reference(own, tile, *stats, maps, stop_);
     if (z.defined() && own.entries.weights.defined())
-      write_tap(Site::pattern_compressed, layer, own.entries.weights.transpose(0, 1).unsqueeze(0));
+      write_tap(Site::pattern_compressed, layer,
+                chosen(own.entries.weights).transpose(0, 1).unsqueeze(0));
   }
   if (!z.defined()) return z;
   if (layout_.has_compressed_keys) stats->compressed_mass.resize(stats->lse.size());

@@ -35,6 +35,8 @@ class RunRecorder : public TapListener {
               AttentionBody body, RecordSeconds& seconds, std::stop_token stop);
 
   void on_tap(Site site, int layer, const at::Tensor& value) override;
+  bool wants(Site site) const override;
+  std::stop_token stop() const override { return stop_; }
   at::Tensor on_attention(int layer, const AttentionCall& call) override;
   void on_norm_input(Role role, int layer, const at::Tensor& x) override;
   void on_resume(const at::Tensor& stream) override;
@@ -52,6 +54,8 @@ class RunRecorder : public TapListener {
   void write_block_state(int state, const SharedStats& stats);
   bool is_recorded(Site site, int layer) const;
   void write_tap(Site site, int layer, const at::Tensor& value);
+  // The heads and rows [H, T, …] that maps are recorded of; all where no maps are.
+  at::Tensor chosen(const at::Tensor& maps) const;
   void write_gate_correlation(Site gate_site, int layer, const at::Tensor& gated);
 
   const CaptureLayout& layout_;

@@ -76,45 +76,22 @@ constexpr const char* kHooks[] = {
     "depth_final.hook_weights",
     "depth_final.hook_mixed",
     "linear.hook_state_norm",
+    "embed_norm.hook_out",
+    "per_layer_proj_norm.hook_out",
+    "ln2_post_dense.hook_out",
+    "ln2_experts.hook_out",
+    "ln2_post_experts.hook_out",
+    "mlp.hook_router_norm",
+    "ngram.hook_key_norm",
+    "ngram.hook_query_norm",
+    "ngram.hook_conv_norm",
 };
 static_assert(std::size(kHooks) == std::size(kAllSites));
 
-// Which part of a mix the site is, in the order of the enum from its norm on; −1 = none.
-int stream_part(Site site) {
-  for (const Site norm : {Site::hyper_attn_norm, Site::hyper_mlp_norm, Site::hyper_final_norm}) {
-    const int part = static_cast<int>(site) - static_cast<int>(norm);
-    if (part >= 0 && part <= (norm == Site::hyper_final_norm ? 3 : 6)) return part;
-  }
-  return -1;
-}
-
 bool has_stream_site(const ArchSpec& spec, Site site) {
   const int part = stream_part(site);
-  const bool is_gated = part == 0 || part == 1 || part == 4, is_both = part == 3;
+  const bool is_gated = part == 1 || part == 4, is_both = part == 0 || part == 3;
   return spec.has_streams() && (is_both || is_gated == (spec.streams.mix == StreamMix::gated));
-}
-
-std::vector<int> stream_dims(const ArchSpec& spec, Site site) {
-  const int N = spec.streams.n, D = spec.d_model;
-  switch (stream_part(site)) {
-    case 0:
-    case 1:
-      return {kSeqLen, N, D};
-    case 3:
-      return {kSeqLen, D};
-    case 6:
-      return {kSeqLen, N, N};
-    default:
-      return {kSeqLen, N};
-  }
-}
-
-// The smallest windows that a layer compresses; 0 = none does.
-int smallest_window(const ArchSpec& spec) {
-  int least = 0;
-  for (const int m : spec.compress)
-    if (m > 0 && (least == 0 || m < least)) least = m;
-  return least;
 }
 
 }  // namespace
@@ -127,11 +104,21 @@ std::optional<Site> site_of_hook(const std::string& hook) {
   return std::nullopt;
 }
 
+int stream_part(Site site) {
+  for (const Site norm : {Site::hyper_attn_norm, Site::hyper_mlp_norm, Site::hyper_final_norm}) {
+    const int part = static_cast<int>(site) - static_cast<int>(norm);
+    if (part >= 0 && part <= (norm == Site::hyper_final_norm ? 3 : 6)) return part;
+  }
+  return -1;
+}
+
 bool is_stream_site(Site site) { return stream_part(site) >= 0; }
 
 bool has_site(const ArchSpec& spec, Site site) {
   if (site == Site::ln_final_out) return true;
-  if (is_final(site))
+  if (site == Site::embed_norm) return spec.embed_norm;
+  if (site == Site::per_layer_proj_norm) return spec.d_per_layer > 0;
+  if (is_outside_blocks(site))
     return is_stream_site(site) ? has_stream_site(spec, site) : spec.depth_block > 0;
   for (int layer = 0; layer < spec.n_layers; ++layer)
     if (has_site(spec, site, layer)) return true;
@@ -139,7 +126,7 @@ bool has_site(const ArchSpec& spec, Site site) {
 }
 
 bool has_site(const ArchSpec& spec, Site site, int layer) {
-  if (is_final(site)) return false;  // outside the blocks
+  if (is_outside_blocks(site)) return false;
   if (is_stream_site(site)) return has_stream_site(spec, site);
   const Mixer mixer = spec.mixer(layer);
   const bool has_experts = spec.has_experts(layer);
@@ -150,10 +137,6 @@ bool has_site(const ArchSpec& spec, Site site, int layer) {
       return spec.has_ln1;
     case Site::ln2_out:
       return spec.has_ln2;
-    case Site::ln_final_out:
-    case Site::depth_final_weights:
-    case Site::depth_final_mixed:
-      return false;  // outside the blocks
     case Site::ln1_k_out:
     case Site::ln1_v_out:
       return spec.n_inputs(layer) > 1;
@@ -164,7 +147,15 @@ bool has_site(const ArchSpec& spec, Site site, int layer) {
     case Site::depth_mlp_mixed:
       return spec.depth_block > 0;
     case Site::ngram_add:
+    case Site::ngram_key_norm:
+    case Site::ngram_query_norm:
+    case Site::ngram_conv_norm:
       return spec.has_ngrams(layer);
+    case Site::ln2_post_dense_out:
+    case Site::ln2_experts_out:
+    case Site::ln2_post_experts_out:
+    case Site::router_norm:
+      return has_experts && spec.moe.beside_dense;
     case Site::pattern_compressed:
     case Site::compressed_kv:
       return spec.compress_of(layer) > 0;
@@ -220,90 +211,6 @@ bool has_site(const ArchSpec& spec, Site site, int layer) {
   }
 }
 
-namespace {
-
-// Mixes that one half of some block reads.
-int most_inputs(const ArchSpec& spec, Site site) {
-  int most = 1;
-  const bool of_attention = site == Site::depth_attn_weights || site == Site::depth_attn_mixed;
-  for (int layer = 1; of_attention && layer < spec.n_layers; ++layer)
-    most = std::max(most, spec.n_inputs(layer));
-  return most;
-}
-
-}  // namespace
-
-std::vector<int> site_dims(const ArchSpec& spec, Site site) {
-  if (is_stream_site(site)) return stream_dims(spec, site);
-  const bool is_latent = spec.latent.kv_rank > 0;
-  const int kv_heads = value_heads(spec);
-  const int q_dim = is_latent ? spec.latent.nope_dim + spec.latent.rope_dim : spec.widest_head();
-  switch (site) {
-    case Site::q_norm:
-      if (spec.qk_norm == QkNorm::whole) return {kSeqLen, spec.q_width()};
-      return {spec.n_heads, kSeqLen, spec.widest_head()};
-    case Site::k_norm:
-      if (spec.qk_norm == QkNorm::whole) return {kSeqLen, spec.kv_width()};
-      return {kv_heads, kSeqLen, spec.widest_head()};
-    case Site::q:
-    case Site::rot_q:
-      return {spec.n_heads, kSeqLen, q_dim};
-    case Site::k:
-    case Site::rot_k:
-      return {kv_heads, kSeqLen, q_dim};
-    case Site::v:
-    case Site::v_norm:
-      return {kv_heads, kSeqLen, spec.d_value()};
-    case Site::z:
-    case Site::attn_gate:
-      return {spec.n_heads, kSeqLen, spec.d_value()};
-    case Site::depth_attn_weights:
-    case Site::depth_mlp_weights:
-    case Site::depth_final_weights:
-      return {most_inputs(spec, site), kSeqLen, spec.n_block_states(spec.n_layers) + 1};
-    case Site::depth_attn_mixed:
-    case Site::depth_mlp_mixed:
-    case Site::depth_final_mixed:
-      return {most_inputs(spec, site), kSeqLen, spec.d_model};
-    case Site::q_latent:
-      return {kSeqLen, spec.latent.q_rank};
-    case Site::kv_latent:
-      return {kSeqLen, spec.latent.kv_rank};
-    case Site::linear_norm:
-      return {spec.delta.n_value_heads, kSeqLen, spec.delta.value_dim};
-    case Site::linear_state_norm:
-      return {spec.delta.n_value_heads, kSeqLen};
-    case Site::mlp_pre:
-    case Site::mlp_pre_linear:
-    case Site::mlp_post:
-      return {kSeqLen, spec.widest_mlp()};
-    case Site::mlp_router:
-    case Site::mlp_router_logits:
-      return {kSeqLen, spec.moe.n_experts};
-    case Site::mlp_shared_gate:
-      return {kSeqLen};
-    case Site::resid_pre:
-    case Site::resid_mid:
-    case Site::resid_post:
-    case Site::ngram_add:
-      if (spec.has_streams()) return {kSeqLen, spec.streams.n, spec.d_model};
-      return {kSeqLen, spec.d_model};
-    case Site::pattern_compressed:
-      return {spec.n_heads, kSeqLen, -smallest_window(spec)};
-    case Site::compressed_kv:
-      return {-smallest_window(spec), spec.head_dim};
-    default:
-      return {kSeqLen, spec.d_model};
-  }
-}
-
-int value_heads(const ArchSpec& spec) {
-  if (spec.latent.kv_rank > 0) return spec.n_heads;
-  int most = spec.n_kv_heads;
-  for (const int n : spec.layer_kv_heads) most = std::max(most, n);
-  return most;
-}
-
 bool has_statistics(Site site) {
   switch (site) {
     case Site::resid_pre:
@@ -329,6 +236,10 @@ bool has_statistics(Site site) {
     case Site::ln1_k_out:
     case Site::ln1_v_out:
     case Site::attn_gate:
+    case Site::embed_norm:
+    case Site::ln2_post_dense_out:
+    case Site::ln2_experts_out:
+    case Site::ln2_post_experts_out:
     case Site::hyper_attn_norm:
     case Site::hyper_mlp_norm:
     case Site::hyper_final_norm:
@@ -341,8 +252,9 @@ bool has_statistics(Site site) {
   }
 }
 
-bool is_final(Site site) {
-  return site == Site::ln_final_out || site == Site::depth_final_weights ||
+bool is_outside_blocks(Site site) {
+  return site == Site::embed_norm || site == Site::per_layer_proj_norm ||
+         site == Site::ln_final_out || site == Site::depth_final_weights ||
          site == Site::depth_final_mixed ||
          (site >= Site::hyper_final_norm && site <= Site::hyper_final_mixed);
 }
@@ -353,7 +265,7 @@ bool is_always_recorded(Site site) {
 }
 
 std::vector<int> site_layers(const ArchSpec& spec, Site site) {
-  if (is_final(site)) return {-1};
+  if (is_outside_blocks(site)) return {-1};
   std::vector<int> layers;
   for (int layer = 0; layer < spec.n_layers; ++layer)
     if (has_site(spec, site, layer)) layers.push_back(layer);

@@ -78,7 +78,16 @@ enum class Site {
   depth_mlp_mixed,
   depth_final_weights,
   depth_final_mixed,
-  linear_state_norm,  // ‖S_t‖ of the state of linear attention behind each token
+  linear_state_norm,     // ‖S_t‖ of the state of linear attention behind each token
+  embed_norm,            // norm of the embedding; what enters block 0
+  per_layer_proj_norm,   // norm of what the layers' own inputs are made of, all layers together
+  ln2_post_dense_out,    // experts beside a dense MLP: norms behind the dense part,
+  ln2_experts_out,       // in front of the experts
+  ln2_post_experts_out,  // and behind them;
+  router_norm,           // x / rms(x), which the router reads
+  ngram_key_norm,
+  ngram_query_norm,
+  ngram_conv_norm,  // norms inside hashed n-grams
 };
 
 inline constexpr Site kAllSites[] = {Site::resid_pre,
@@ -144,12 +153,23 @@ inline constexpr Site kAllSites[] = {Site::resid_pre,
                                      Site::depth_mlp_mixed,
                                      Site::depth_final_weights,
                                      Site::depth_final_mixed,
-                                     Site::linear_state_norm};
+                                     Site::linear_state_norm,
+                                     Site::embed_norm,
+                                     Site::per_layer_proj_norm,
+                                     Site::ln2_post_dense_out,
+                                     Site::ln2_experts_out,
+                                     Site::ln2_post_experts_out,
+                                     Site::router_norm,
+                                     Site::ngram_key_norm,
+                                     Site::ngram_query_norm,
+                                     Site::ngram_conv_norm};
 
 const char* hook_name(Site site);  // "hook_resid_pre", "attn.hook_q"
 std::optional<Site> site_of_hook(const std::string& hook);
 
-// Whether the site belongs to the mix of several residual streams.
+// Which part of a mix of several residual streams the site is, in the order of the enum from its
+// norm on; −1 = none. And whether it is one.
+int stream_part(Site site);
 bool is_stream_site(Site site);
 // Whether a model of this architecture has the site at all: in some block, in this block.
 bool has_site(const ArchSpec& spec, Site site);
@@ -160,8 +180,8 @@ std::vector<int> site_dims(const ArchSpec& spec, Site site);
 int value_heads(const ArchSpec& spec);
 // Sites whose statistics every capture has.
 bool has_statistics(Site site);
-// Whether the site lies behind the last block, and so has no block.
-bool is_final(Site site);
+// Whether the site lies in front of the first block or behind the last one, and so has no block.
+bool is_outside_blocks(Site site);
 // Small taps that every capture has: weights of attention over depth, [inputs, T, states], and
 // norms of the states of linear attention.
 bool is_always_recorded(Site site);

@@ -7,6 +7,8 @@
 #include <cstring>
 #include <limits>
 
+#include "capture/prediction.h"
+#include "capture/record/block_size.h"
 #include "capture/run/device.h"
 #include "capture/run/model_pass.h"
 #include "capture/run/prompt_groups.h"
@@ -19,6 +21,11 @@ namespace {
 using Clock = std::chrono::steady_clock;
 double seconds_since(Clock::time_point begin) {
   return std::chrono::duration<double>(Clock::now() - begin).count();
+}
+
+std::int64_t kept_bytes(const ModelFiles& model, const CaptureRequest& request) {
+  return kept_weight_bytes(model, request.weight_budget, request.dtype,
+                           largest_group(request, model.spec()));
 }
 
 constexpr std::int64_t kQueueBytes = std::int64_t{32} << 20;
@@ -43,7 +50,7 @@ class Run {
         groups_(resume_ != nullptr ? resumed_groups(request, model.spec(), *resume_)
                                    : prompt_groups(request, model.spec(), request.n_recorded)),
         pass_(model, device_, scalar_type(request.dtype),
-              groups_.size() > 1 ? request.weight_budget : 0),
+              groups_.size() > 1 ? kept_bytes(model, request) : 0),
         what_ifs_(what_ifs_of(request, model, device_)),
         queue_(writer, kQueueBytes) {
     if (resume_ != nullptr && request.n_recorded > 0)

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "capture/prediction.h"
 #include "capture/run/device.h"
 #include "capture/run/model_pass.h"
 #include "capture/run/prompt_groups.h"
@@ -23,7 +24,7 @@ class Evaluator {
         device_(resolve_device(request.device)),
         batch_(batch_size()),
         pass_(model, device_, scalar_type(request.dtype),
-              request.variants.size() > batch_ ? request.weight_budget : 0) {
+              request.variants.size() > batch_ ? kept_bytes() : 0) {
     for (const WhatIf& variant : request.variants)
       what_ifs_.push_back(std::make_unique<WhatIfPass>(variant, model, device_));
   }
@@ -46,6 +47,14 @@ class Evaluator {
     const std::int64_t sets = request_.activation_budget / std::max<std::int64_t>(1, bytes);
     if (sets < (request_.variants.empty() ? 1 : 2)) refuse_groups(request_.activation_budget);
     return static_cast<std::size_t>(std::max<std::int64_t>(1, sets - 1));
+  }
+
+  // Weights that are kept between batches.
+  std::int64_t kept_bytes() const {
+    std::int64_t tokens = 0;
+    for (const RunInput& run : request_.runs) tokens += run.seq_len();
+    return kept_weight_bytes(model_, request_.weight_budget, request_.dtype,
+                             tokens * static_cast<std::int64_t>(batch_ + 1));
   }
 
   void count_work() {

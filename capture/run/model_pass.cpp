@@ -64,7 +64,10 @@ Lane ModelPass::start(const std::vector<int>& token_ids, std::unique_ptr<TapList
   lane.what_if = what_if;
   lane.edits = what_if != nullptr ? what_if->lane(token_ids) : std::make_unique<Interventions>();
   lane.stream = embed(model_, token_ids, device_, dtype_);
-  lane.state->layer_inputs = layer_inputs(model_, token_ids, lane.stream);
+  if (spec_.embed_norm) lane.listener->on_tap(Site::embed_norm, kNoLayer, lane.stream);
+  const LayerInputs own = layer_inputs(model_, token_ids, lane.stream);
+  lane.state->layer_inputs = own.inputs;
+  if (own.normed.defined()) lane.listener->on_tap(Site::per_layer_proj_norm, kNoLayer, own.normed);
   lane.state->token_ids = &token_ids;
   if (spec_.has_streams()) lane.stream = lane.stream.repeat({1, 1, spec_.streams.n});
   for (const RopeSpec& rope : ropes_)

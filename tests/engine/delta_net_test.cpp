@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <stop_token>
+#include <utility>
 
 #include "capture/model/blocks.h"
 
@@ -50,28 +52,54 @@ TEST(DeltaRule, ChunksOfAnySizeEqualTheRecurrence) {
   }
 }
 
-// One decay for all channels is the same rule; unequal ones equal the recurrence with diag(e^g).
-TEST(DeltaRule, ADecayForEachChannel) {
-  const Inputs in = random_inputs(3, 40, 5, 7);
-  const at::Tensor same = in.log_decay.unsqueeze(-1).expand({3, 40, 5}).contiguous();
-  const at::Tensor o = channel_delta_rule(in.q, in.k, in.v, same, in.beta);
-  EXPECT_LT((o - recurrence(in)).abs().max().item<double>(), 1e-5);
-
-  const at::Tensor unequal = same * at::linspace(0.2, 1.8, 5);
-  const at::Tensor got = channel_delta_rule(in.q, in.k, in.v, unequal, in.beta);
-  const at::Tensor k = in.k.to(at::kDouble), v = in.v.to(at::kDouble), b = in.beta.to(at::kDouble);
-  for (int h = 0; h < 3; ++h) {
-    at::Tensor S = at::zeros({5, 7}, at::kDouble);
-    for (int t = 0; t < 40; ++t) {
-      S = unequal[h][t].to(at::kDouble).exp().unsqueeze(-1) * S;
+// diag(e^g) in place of e^g, in double; the norms of its states too.
+std::pair<at::Tensor, at::Tensor> channel_recurrence(const Inputs& in, const at::Tensor& decay) {
+  const auto d = [](const at::Tensor& x) { return x.to(at::kDouble); };
+  const at::Tensor q = d(in.q), k = d(in.k), v = d(in.v), g = d(decay), b = d(in.beta);
+  at::Tensor o = at::empty_like(v), norms = at::empty({q.size(0), q.size(1)}, at::kDouble);
+  for (std::int64_t h = 0; h < q.size(0); ++h) {
+    at::Tensor S = at::zeros({k.size(2), v.size(2)}, at::kDouble);
+    for (std::int64_t t = 0; t < q.size(1); ++t) {
+      S = g[h][t].exp().unsqueeze(-1) * S;
       S = S + at::outer(k[h][t], b[h][t] * (v[h][t] - S.t().mv(k[h][t])));
-      const at::Tensor want = S.t().mv(in.q[h][t].to(at::kDouble));
-      ASSERT_LT((got[h][t] - want).abs().max().item<double>(), 1e-5) << h << " " << t;
+      o[h][t].copy_(S.t().mv(q[h][t]));
+      norms[h][t].copy_(S.norm());
     }
+  }
+  return {o, norms};
+}
+
+// One decay for all channels is the same rule; unequal ones, from none to complete within a token
+// (e^−200 is no float), equal the recurrence with diag(e^g), in chunks of any size.
+TEST(DeltaRule, ADecayForEachChannel) {
+  const Inputs in = random_inputs(3, 70, 5, 7);
+  const at::Tensor same = in.log_decay.unsqueeze(-1).expand({3, 70, 5}).contiguous();
+  const at::Tensor unequal = same * at::tensor({0.0f, 0.2f, 1.8f, 30.0f, 200.0f});
+  const auto [expected, norms] = channel_recurrence(in, unequal);
+  for (const int chunk : {1, 3, 16, 100}) {
+    const at::Tensor o = channel_delta_rule(in.q, in.k, in.v, same, in.beta, chunk);
+    EXPECT_LT((o - recurrence(in)).abs().max().item<double>(), 2e-5) << chunk;
+    at::Tensor got_norms;
+    const at::Tensor got =
+        channel_delta_rule(in.q, in.k, in.v, unequal, in.beta, chunk, &got_norms);
+    EXPECT_LT((got - expected).abs().max().item<double>(), 2e-5) << chunk;
+    EXPECT_LT((got_norms - norms).abs().max().item<double>(), 1e-4) << chunk;
   }
 }
 
-// The states' norms, made without the states in chunks, and from them token by token.
+// A request to stop is seen between chunks.
+TEST(DeltaRule, StopsBetweenChunks) {
+  const Inputs in = random_inputs(2, 40, 5, 3);
+  std::stop_source stop;
+  stop.request_stop();
+  const at::Tensor decay = in.log_decay.unsqueeze(-1).expand({2, 40, 5});
+  EXPECT_FALSE(
+      delta_rule(in.q, in.k, in.v, in.log_decay, in.beta, 8, nullptr, stop.get_token()).defined());
+  EXPECT_FALSE(
+      channel_delta_rule(in.q, in.k, in.v, decay, in.beta, 8, nullptr, stop.get_token()).defined());
+}
+
+// The states' norms, made without the states.
 TEST(DeltaRule, StateNormsEqualThoseOfTheRecurrence) {
   const Inputs in = random_inputs(3, 70, 5, 7);
   at::Tensor expected = at::empty({3, 70}, at::kDouble);
@@ -91,8 +119,8 @@ TEST(DeltaRule, StateNormsEqualThoseOfTheRecurrence) {
   }
   at::Tensor norms;
   const at::Tensor same = in.log_decay.unsqueeze(-1).expand({3, 70, 5}).contiguous();
-  channel_delta_rule(in.q, in.k, in.v, same, in.beta, &norms);
-  EXPECT_LT((norms - expected).abs().max().item<double>(), 1e-5);
+  channel_delta_rule(in.q, in.k, in.v, same, in.beta, 16, &norms);
+  EXPECT_LT((norms - expected).abs().max().item<double>(), 1e-4);
 }
 
 // β = 1, no decay, orthonormal keys: a query equal to a stored key recalls its value.

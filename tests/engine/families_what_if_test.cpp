@@ -107,6 +107,49 @@ TEST(FamilyWhatIfs, StreamsAreEditedByTheirDimensions) {
   EXPECT_GT(largest_change(got[4], got[5]), 1e-5);  // another stream, the same dimension 4
 }
 
+// An encoder has no head: its states say what an edit did, the same in both bodies of attention.
+TEST(FamilyWhatIfs, AnEncodersStatesAreEdited) {
+  SINKSCOPE_REQUIRE_SHARED(folder, "oracles/bert");
+  const std::vector<std::string> nothing = {R"({"edit":"residual.clip","limit":1e9})",
+                                            R"({"edit":"attention.value","tokens":[0],"scale":1})",
+                                            R"({"edit":"norm.replace","with":"preaffine"})"},
+                                 something = {
+                                     R"({"edit":"residual.set","scale":0.5,"dims":[3]})",
+                                     R"({"edit":"attention.mask_key","keys":[22]})",
+                                     R"({"edit":"attention.mask_key","keys":[0,7],"heads":[1,2],
+                                         "renormalize":false})",
+                                     R"({"edit":"attention.normalizer","kind":"softmax1"})",
+                                     R"({"edit":"attention.normalizer","kind":"sparsemax"})",
+                                     R"({"edit":"attention.value","tokens":[5],"scale":0})",
+                                     R"({"edit":"attention.gate","value":0.5})",
+                                     R"({"edit":"mlp.activation","kind":"sigmoid"})",
+                                     R"({"edit":"norm.replace","with":"rmsnorm"})"};
+  const auto model = open_model(folder);
+  CaptureRequest request = request_for(H5Reference(folder + "/expected.h5").ints("/input_ids"));
+  for (const auto* edits : {&nothing, &something})
+    for (const std::string& what_if : *edits) {
+      request.runs.push_back(request.runs.front());
+      request.runs.back().edit_of = 0;
+      request.runs.back().what_if = what_if;
+    }
+  const H5Reference fused(capture(*model, request));
+  request.kernel = "reference";
+  const H5Reference reference(capture(*model, request));
+  const auto stream = [](const H5Reference& file, std::size_t edit) {
+    return file.floats("/run0_edit" + std::to_string(edit) + "/residual/stream");
+  };
+  const Losses plain = fused.floats("/run0/residual/stream");
+  for (std::size_t i = 0; i < nothing.size() + something.size(); ++i) {
+    const std::string& what_if = i < nothing.size() ? nothing[i] : something[i - nothing.size()];
+    const Losses edited = stream(fused, i);
+    if (i < nothing.size())
+      EXPECT_EQ(edited, plain) << what_if;
+    else
+      EXPECT_GT(largest_change(edited, plain), 1e-3) << what_if;
+    EXPECT_LT(largest_change(edited, stream(reference, i)), 1e-4) << what_if;
+  }
+}
+
 // The sink logits of GPT-OSS and its kin: softmax takes them out, "checkpoint" is what they are.
 TEST(FamilyWhatIfs, SinkLogitsGoAndComeBack) {
   for (const char* name : {"gpt_oss", "granite_swa", "flint", "inkling2", "deepseek_v4"}) {

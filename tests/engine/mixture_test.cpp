@@ -82,14 +82,14 @@ TEST(Route, GroupsCompeteByTheirTwoBest) {
 
 constexpr int kExperts = 64, kWidth = 12;
 
-// 2 blocks of 64 experts, one a token.
-std::string mixture_folder() {
-  TinyFolder tiny = tiny_folder("qwen3");
+// Blocks of 64 experts, one a token.
+std::string mixture_folder(int n_layers = 2) {
+  TinyFolder tiny = tiny_folder("qwen3", n_layers);
   tiny.config["model_type"] = "qwen3_moe";
   tiny.config["num_experts"] = kExperts;
   tiny.config["num_experts_per_tok"] = 1;
   tiny.config["moe_intermediate_size"] = kWidth;
-  for (int layer = 0; layer < 2; ++layer) {
+  for (int layer = 0; layer < n_layers; ++layer) {
     const std::string mlp = "model.layers." + std::to_string(layer) + ".mlp.";
     for (const char* dense : {"gate_proj", "up_proj", "down_proj"})
       tiny.remove(mlp + dense + ".weight");
@@ -142,7 +142,8 @@ TEST(Mixture, OnlyRoutedExpertsAreRead) {
 // Four prompts that go to the same experts, one group each: with room for them, experts are read
 // once; without, for every group again.
 TEST(Mixture, ExpertsAreKeptAsFarAsTheBudgetGoes) {
-  const std::string folder = mixture_folder();
+  constexpr int kLayers = 5;
+  const std::string folder = mixture_folder(kLayers);
   const auto bytes_of = [&](int n_prompts, std::int64_t budget) {
     const auto model = open_model(folder);
     CaptureRequest request = request_for({3, 9, 4, 1, 7});
@@ -154,14 +155,17 @@ TEST(Mixture, ExpertsAreKeptAsFarAsTheBudgetGoes) {
     return model->bytes_read() - before - planned;
   };
   const std::int64_t one = bytes_of(1, 1 << 20), kept = bytes_of(4, 1 << 20),
-                     dropped = bytes_of(4, 0), some = bytes_of(4, 6000);
+                     dropped = bytes_of(4, 0), some = bytes_of(4, 22'000),
+                     two_blocks = bytes_of(4, 9000);
   const std::int64_t expert = 3 * kWidth * 8 * 4;
   // The head and the embedding rows are read for every group; no expert is.
   const std::int64_t outside = 3 * (32 * 8 + 5 * 8 + 8) * 4;
   EXPECT_LE(kept, one + 2 * outside);
-  EXPECT_GE(dropped, kept + 3 * 2 * expert);
+  EXPECT_GE(dropped, kept + 3 * kLayers * expert);
   EXPECT_GT(dropped, some);
   EXPECT_GT(some, kept);
+  // A block has 4,464 bytes beside its experts: the budget counts the two that are streamed.
+  EXPECT_EQ(two_blocks, dropped);
 }
 
 }  // namespace

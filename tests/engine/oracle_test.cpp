@@ -9,10 +9,9 @@
 #include <nlohmann/json.hpp>
 
 #include "capture/checkpoint/arch_file.h"
-#include "core/error.h"
 #include "tests/engine/captured.h"
+#include "tests/engine/oracle_compare.h"
 #include "tests/support/gguf_writer.h"
-#include "tests/support/h5_reference.h"
 #include "tests/support/shared_files.h"
 
 namespace sinkscope::test {
@@ -20,306 +19,14 @@ namespace {
 
 namespace fs = std::filesystem;
 
-struct Tolerance {
-  double relative, absolute;
-};
-constexpr Tolerance kValues{1e-4, 1e-4}, kProbabilities{0, 1e-5};
-
-void expect_close(const std::vector<float>& got, const std::vector<float>& want,
-                  Tolerance tolerance, const std::string& what) {
-  ASSERT_EQ(got.size(), want.size()) << what;
-  for (std::size_t i = 0; i < got.size(); ++i)
-    ASSERT_LE(std::fabs(got[i] - want[i]),
-              tolerance.absolute + tolerance.relative * std::fabs(want[i]))
-        << what << " at flat index " << i << ": got " << got[i] << ", expected " << want[i];
-}
-
-std::vector<float> layer_of(const H5Reference& file, const std::string& dataset, int row) {
-  const std::vector<float> all = file.floats(dataset);
-  const auto size = all.size() / static_cast<std::size_t>(file.dims(dataset).front());
-  const auto begin = all.begin() + static_cast<std::ptrdiff_t>(size) * row;
-  return {begin, begin + static_cast<std::ptrdiff_t>(size)};
-}
-
-// expected.h5 keeps per-head norms as [T, heads, d], the capture as [heads, T, d].
-std::vector<float> heads_first(const std::vector<float>& x, std::int64_t T, std::int64_t heads,
-                               std::int64_t d) {
-  std::vector<float> out(x.size());
-  for (std::int64_t t = 0; t < T; ++t)
-    for (std::int64_t h = 0; h < heads; ++h)
-      std::copy_n(x.begin() + (t * heads + h) * d, d, out.begin() + (h * T + t) * d);
-  return out;
-}
-
-// Row of a block in taps/<hook>/values; −1 = it is not recorded there.
-int tap_row(const H5Reference& got, const std::string& hook, int layer) {
-  const std::string group = "/run0/taps/" + hook;
-  if (!got.has(group)) return -1;
-  const std::vector<std::int64_t> layers = got.integers(group + "/layers");
-  const auto found = std::find(layers.begin(), layers.end(), layer);
-  return found == layers.end() ? -1 : static_cast<int>(found - layers.begin());
-}
-
-// What is not padding of rows that have the most heads and dims of any layer.
-std::vector<float> without_padding(std::vector<float> x) {
-  std::erase_if(x, [](float value) { return std::isnan(value); });
-  return x;
-}
-
-void compare_tap(const H5Reference& got, const std::string& hook, int layer,
-                 const std::vector<float>& expected, Tolerance tolerance, const std::string& name) {
-  const int row = tap_row(got, hook, layer);
-  ASSERT_GE(row, 0) << name << ": no " << hook << " of block " << layer;
-  expect_close(without_padding(layer_of(got, "/run0/taps/" + hook + "/values", row)), expected,
-               tolerance, name);
-}
-
-// The module whose output /norm holds: the weight's name without its last word, and without the
-// inner norm of a GatedNorm.
-std::string module_of(std::string weight) {
-  weight = weight.substr(0, weight.rfind('.'));
-  return weight.ends_with(".norm") ? weight.substr(0, weight.size() - 5) : weight;
-}
-
-// Where an oracle's norms do not bear the names on disk (Inkling 2).
-std::string own_norm_name(const ModelFiles& model, Role role, int layer, std::string name) {
-  if (model.spec().depth_block == 0) return name;
-  const char* module = role == Role::ln1_k                ? "k_input_layernorm"
-                       : role == Role::ln1_v              ? "v_input_layernorm"
-                       : role == Role::ln2                ? "post_attention_layernorm"
-                       : role == Role::v                  ? "self_attn.v_norm"
-                       : model.spec().n_inputs(layer) > 1 ? "q_input_layernorm"
-                                                          : "input_layernorm";
-  return "/norm/model.layers." + std::to_string(layer) + "." + module;
-}
-
-// DeepSeek-V4's modules are called otherwise than their tensors.
-std::string module_in_v4(Role role, int layer) {
-  const std::string block = "/norm/model.layers." + std::to_string(layer) + ".";
-  switch (role) {
-    case Role::ln1:
-      return block + "input_layernorm";
-    case Role::ln2:
-      return block + "post_attention_layernorm";
-    case Role::q_a_norm:
-      return block + "self_attn.q_a_norm";
-    case Role::k_norm:
-      return block + "self_attn.kv_norm";
-    default:
-      return block + "self_attn.compressor.kv_norm";
-  }
-}
-
-void compare_norms(const H5Reference& got, const H5Reference& want, const ModelFiles& model) {
-  const std::pair<Role, const char*> norms[] = {{Role::ln1, "ln1.hook_out"},
-                                                {Role::ln1_k, "ln1_k.hook_out"},
-                                                {Role::ln1_v, "ln1_v.hook_out"},
-                                                {Role::ln2, "ln2.hook_out"},
-                                                {Role::ln1_post, "ln1_post.hook_out"},
-                                                {Role::ln2_post, "ln2_post.hook_out"},
-                                                {Role::q_norm, "attn.hook_q_norm"},
-                                                {Role::k_norm, "attn.hook_k_norm"},
-                                                {Role::q_a_norm, "attn.hook_q_latent"},
-                                                {Role::kv_a_norm, "attn.hook_kv_latent"},
-                                                {Role::delta_norm, "linear.hook_norm"},
-                                                {Role::mix1_norm, "hyper_attn.hook_norm"},
-                                                {Role::mix2_norm, "hyper_mlp.hook_norm"},
-                                                {Role::compress_norm, "attn.hook_compressed_kv"},
-                                                {Role::v, "attn.hook_v_norm"}};
-  int compared = 0;
-  for (int layer = 0; layer < model.spec().n_layers; ++layer) {
-    for (const auto& [role, tap] : norms) {
-      if (!model.has(role, layer)) continue;
-      std::string name = "/norm/" + module_of(model.tensor_name(role, layer));
-      if (model.spec().architecture == "deepseek_v4") name = module_in_v4(role, layer);
-      // A delta-net's norm is called linear_attn.norm: its own name ends in .norm.
-      if (role == Role::delta_norm && !want.has(name)) name += ".norm";
-      if (role == Role::v) {  // its norm has no gain to go by
-        if (!model.spec().value_norm) continue;
-        if (model.has(Role::q_norm, layer))
-          name = "/norm/" + module_of(model.tensor_name(Role::q_norm, layer));
-        name.replace(name.rfind('.') + 1, 6, "v_norm");
-      }
-      name = own_norm_name(model, role, layer, name);
-      if (!want.has(name)) continue;  // an oracle of a GGUF file goes by the folder's names
-      const std::vector<std::int64_t> dims = want.dims(name);
-      std::vector<float> expected = want.floats(name);
-      if (dims.size() == 3) expected = heads_first(expected, dims[0], dims[1], dims[2]);
-      compare_tap(got, tap, layer, expected, kValues, name);
-      ++compared;
-    }
-  }
-  if (model.container() == Container::safetensors) {
-    EXPECT_GE(compared, 2 * model.spec().n_layers);
-  }
-}
-
-// Datasets of one block each: /router/3 and its like.
-void compare_blocks(const H5Reference& got, const H5Reference& want, const ModelFiles& model) {
-  const struct {
-    const char* group;
-    const char* tap;
-    Tolerance tolerance;
-  } sites[] = {{"/router/", "mlp.hook_router", kProbabilities},
-               {"/router_logits/", "mlp.hook_router_logits", kValues},
-               {"/shared_expert_gate/", "mlp.hook_shared_gate", kValues},
-               {"/attn_gate/", "attn.hook_gate", kValues}};
-  for (int layer = 0; want.has("/per_layer_add") && layer < model.spec().n_layers; ++layer)
-    compare_tap(got, "hook_per_layer_add", layer, layer_of(want, "/per_layer_add", layer), kValues,
-                "per_layer_add");
-  for (int layer = 0; layer < model.spec().n_layers; ++layer) {
-    for (const auto& [group, tap, tolerance] : sites) {
-      const std::string name = group + std::to_string(layer);
-      EXPECT_EQ(want.has(name), tap_row(got, tap, layer) >= 0) << name;
-      if (!want.has(name)) continue;
-      std::vector<float> expected = want.floats(name);
-      const std::int64_t T = want.dims(name)[0], heads = model.spec().n_heads;
-      if (std::string(tap) == "attn.hook_gate")
-        expected = heads_first(expected, T, heads, model.spec().d_value_of(layer));
-      compare_tap(got, tap, layer, expected, tolerance, name);
-    }
-    for (const auto& [role, tap] :
-         {std::pair{Role::ln1, "ln1.hook_gate"}, std::pair{Role::ln2, "ln2.hook_gate"}}) {
-      if (!model.has(role, layer)) continue;
-      const std::string name = "/norm_gate/" + module_of(model.tensor_name(role, layer));
-      EXPECT_EQ(want.has(name), tap_row(got, tap, layer) >= 0) << name;
-      if (want.has(name)) compare_tap(got, tap, layer, want.floats(name), kValues, name);
-    }
-  }
-}
-
-// Several residual streams: how they are mixed and added to, what sub-layers put out, n-grams.
-void compare_streams(const H5Reference& got, const H5Reference& want, const ModelFiles& model) {
-  const int L = model.spec().n_layers;
-  const std::pair<const char*, const char*> places[] = {{"attn", "hyper_attn"},
-                                                        {"mlp", "hyper_mlp"}};
-  int compared = 0;
-  const auto compare_place = [&](const std::string& site, const std::string& hook, int layer) {
-    for (const char* part : {"gate", "pre", "mixed", "inject", "post", "comb"}) {
-      const std::string name = "/hyper/" + site + "/" + part;
-      const std::string tap = hook + ".hook_" + part;
-      ASSERT_EQ(want.has(name), tap_row(got, tap, layer) >= 0) << name;
-      if (!want.has(name)) continue;
-      compare_tap(got, tap, layer, want.floats(name), kValues, name);
-      ++compared;
-    }
-  };
-  for (int layer = 0; layer < L; ++layer) {
-    for (const auto& [half, hook] : places)
-      compare_place(std::to_string(layer) + "." + half, hook, layer);
-    compare_tap(got, "hook_attn_out", layer, layer_of(want, "/delta", 2 * layer), kValues, "delta");
-    compare_tap(got, "hook_mlp_out", layer, layer_of(want, "/delta", 2 * layer + 1), kValues,
-                "delta");
-    const std::string add = "/ple_add/" + std::to_string(layer);
-    EXPECT_EQ(want.has(add), tap_row(got, "hook_ple_add", layer) >= 0) << add;
-    if (want.has(add)) compare_tap(got, "hook_ple_add", layer, want.floats(add), kValues, add);
-  }
-  compare_place("final", "hyper_final", -1);
-  EXPECT_GE(compared, 6 * L + 2);
-  const std::vector<std::int64_t> dims = got.dims("/run0/residual/stream");
-  EXPECT_EQ(dims, want.dims("/residual"));  // [S, T, N, D]
-}
-
-// Keys that stand for a window each: their maps, and what is left of a row beside tokens and sink.
-void compare_compressed(const H5Reference& got, const H5Reference& want, const ModelFiles& model) {
-  const std::vector<std::int64_t> dims = got.dims("/run0/attention/compressed_mass");  // [A, H, T]
-  const std::vector<float> mass = got.floats("/run0/attention/compressed_mass");
-  const auto size = static_cast<std::size_t>(dims[1] * dims[2]);
-  for (int layer = 0; layer < model.spec().n_layers; ++layer) {
-    const std::string name = "/attention_compressed/" + std::to_string(layer);
-    ASSERT_EQ(want.has(name), tap_row(got, "attn.hook_pattern_compressed", layer) >= 0) << name;
-    std::vector<float> sums(size, 0.0f);
-    if (want.has(name)) {
-      const std::vector<float> rows = want.floats(name);
-      compare_tap(got, "attn.hook_pattern_compressed", layer, rows, kProbabilities, name);
-      const auto width = static_cast<std::size_t>(want.dims(name)[2]);
-      for (std::size_t i = 0; i < rows.size(); ++i) sums[i / width] += rows[i];
-    }
-    const auto begin = mass.begin() + static_cast<std::ptrdiff_t>(size) * layer;
-    expect_close({begin, begin + static_cast<std::ptrdiff_t>(size)}, sums, kProbabilities,
-                 "compressed_mass");
-  }
-}
-
-// The folder, or the GGUF file in it.
-std::unique_ptr<ModelFiles> open_oracle(const std::string& folder) {
-  const std::string gguf = folder + "/model.gguf";
-  return open_model(fs::exists(gguf) ? gguf : folder);
-}
-
-// An encoder's oracle holds its last hidden state in place of logits.
-bool has_logits(const H5Reference& expected) { return !expected.has("/residual_prenorm"); }
-
-CaptureRequest everything(const H5Reference& expected) {
-  std::vector<int> ids;
-  for (std::int64_t id : expected.integers("/input_ids")) ids.push_back(static_cast<int>(id));
-  CaptureRequest request = request_for(ids);
-  request.record.maps = request.record.all = true;
-  request.record.logits = has_logits(expected);
-  return request;
-}
-
-// Every query sees every key; columns sum over all of them; sums before the norms of the stream.
-void compare_encoder(const H5Reference& got, const H5Reference& want) {
-  expect_close(got.floats("/run0/residual/prenorm"), want.floats("/residual_prenorm"), kValues,
-               "prenorm");
-  const std::vector<std::int64_t> dims = want.dims("/attention");  // [L, H, T, T]
-  const auto T = static_cast<std::size_t>(dims[3]);
-  for (const std::int64_t n : got.integers("/run0/attention/visible"))
-    ASSERT_EQ(n, static_cast<std::int64_t>(T));
-  const std::vector<float> maps = want.floats("/attention");
-  std::vector<float> mass(maps.size() / T);
-  for (std::size_t i = 0; i < maps.size(); ++i) mass[i / (T * T) * T + i % T] += maps[i];
-  expect_close(got.floats("/run0/attention/key_mass"), mass, {0, 1e-4}, "key_mass");
-}
-
-// Attention over depth: what the halves put out, the closed sums, and every mix with its weights.
-void compare_depth(const H5Reference& got, const H5Reference& want, const ModelFiles& model) {
-  for (int layer = 0; layer < model.spec().n_layers; ++layer) {
-    compare_tap(got, "hook_attn_out", layer, layer_of(want, "/delta", 2 * layer), kValues, "delta");
-    compare_tap(got, "hook_mlp_out", layer, layer_of(want, "/delta", 2 * layer + 1), kValues,
-                "delta");
-  }
-  expect_close(got.floats("/run0/residual/block_states"), want.floats("/block_states"), kValues,
-               "block_states");
-  std::vector<double> blocks;
-  for (const int layer : got.ints("/run0/residual/block_layers")) blocks.push_back(layer);
-  EXPECT_EQ(blocks, want.numbers("/block_states", "closed_by_layer"));
-  int n_rows = 0;
-  for (const std::string& site : want.children("/attnres")) {
-    const bool is_final = site == "final";
-    const int layer = is_final ? -1 : std::stoi(site);
-    const std::string hook = "depth_" + (is_final ? site : site.substr(site.find('.') + 1));
-    compare_tap(got, hook + ".hook_weights", layer, want.floats("/attnres/" + site + "/weights"),
-                kProbabilities, site);
-    compare_tap(got, hook + ".hook_mixed", layer, want.floats("/attnres/" + site + "/mixed"),
-                kValues, site);
-    ++n_rows;
-  }
-  EXPECT_EQ(n_rows,
-            2 * model.spec().n_layers);  // no mix before the first attention, one at the end
-}
-
-void compare_with_expected(const std::string& capture_path, const H5Reference& want,
-                           const ModelFiles& model) {
-  const H5Reference got(capture_path);
-  expect_close(got.floats("/run0/residual/stream"), want.floats("/residual"), kValues, "residual");
-  expect_close(got.floats("/run0/residual/final_norm"), want.floats("/final_norm"), kValues,
-               "final_norm");
-  expect_close(got.floats("/run0/attention/pattern"), want.floats("/attention"), kProbabilities,
-               "attention");
-  if (has_logits(want))
-    expect_close(got.floats("/run0/logits/full"), want.floats("/logits"), kValues, "logits");
-  else
-    compare_encoder(got, want);
-  if (want.has("/attention_sink"))
-    expect_close(got.floats("/run0/attention/null_mass"), want.floats("/attention_sink"),
-                 kProbabilities, "attention_sink");
-  if (want.has("/attnres")) compare_depth(got, want, model);
-  compare_norms(got, want, model);
-  compare_blocks(got, want, model);
-  if (want.has("/hyper/final/mixed")) compare_streams(got, want, model);
-  if (want.has("/attention_compressed/1")) compare_compressed(got, want, model);
+// Bytes of all blocks as float32.
+std::int64_t bytes_of_blocks(const ModelFiles& model) {
+  std::int64_t bytes = 0;
+  for (int layer = 0; layer < model.spec().n_layers; ++layer)
+    for (int r = 0; r <= static_cast<int>(Role::last); ++r)
+      if (const auto role = static_cast<Role>(r); is_layer_role(role) && model.has(role, layer))
+        bytes += 4 * model.rows(role, layer) * model.cols(role, layer);
+  return bytes;
 }
 
 class Oracle : public ::testing::TestWithParam<std::string> {};
@@ -429,6 +136,29 @@ TEST_P(Oracle, Bfloat16StaysNear) {
   EXPECT_LT(relative_error(got.floats("/run0/residual/stream"), want.floats("/residual")), most);
   if (has_logits(want)) {
     EXPECT_LT(relative_error(got.floats("/run0/logits/full"), want.floats("/logits")), most);
+  }
+}
+
+// Five prompts in groups of one, the oracle's own first, in the middle and last: with no room for
+// weights, every block is dropped and read again; with some, one block is kept; with plenty, all.
+TEST_P(Oracle, GroupsOfPromptsEqualExpectedWhateverIsKept) {
+  SINKSCOPE_REQUIRE_SHARED(folder, "oracles/" + GetParam());
+  const H5Reference want(folder + "/expected.h5");
+  CaptureRequest request = everything(want);
+  RunInput other = request.runs.front();
+  std::reverse(other.token_ids.begin(), other.token_ids.end());
+  other.token_ids.resize(9);
+  other.token_text.resize(9);
+  request.runs = {request.runs[0], other, request.runs[0], other, request.runs[0]};
+  request.activation_budget = 1;
+  const auto alone = open_oracle(folder);
+  const std::int64_t blocks = bytes_of_blocks(*alone);
+  for (const std::int64_t budget : {std::int64_t{0}, blocks * 9 / 10, 100 * blocks}) {
+    SCOPED_TRACE(budget);
+    request.weight_budget = budget;
+    const auto model = open_oracle(folder);
+    const std::string got = capture(*model, request);
+    for (const int run : {0, 2, 4}) compare_with_expected(got, want, *model, run);
   }
 }
 

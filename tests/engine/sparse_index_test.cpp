@@ -6,35 +6,22 @@
 
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
-#include <fstream>
-#include <nlohmann/json.hpp>
 #include <set>
 
 #include "capture/model/blocks.h"
 #include "tests/engine/captured.h"
+#include "tests/engine/plain_loops.h"
 #include "tests/support/h5_reference.h"
 #include "tests/support/shared_files.h"
 
 namespace sinkscope::test {
 namespace {
 
-namespace fs = std::filesystem;
-using Row = std::vector<double>;
-using Rows = std::vector<Row>;
-
 // The n best causal keys of each query; scores [query][key].
-std::vector<std::set<int>> best_of(const Rows& scores, std::size_t n) {
+std::vector<std::set<int>> best_of(const Rows& scores, int n) {
   std::vector<std::set<int>> best;
-  for (std::size_t i = 0; i < scores.size(); ++i) {
-    std::vector<int> keys(i + 1);
-    for (std::size_t j = 0; j <= i; ++j) keys[j] = static_cast<int>(j);
-    std::sort(keys.begin(), keys.end(), [&](int a, int b) {
-      return scores[i][static_cast<std::size_t>(a)] > scores[i][static_cast<std::size_t>(b)];
-    });
-    if (keys.size() > n) keys.resize(n);
-    best.emplace_back(keys.begin(), keys.end());
-  }
+  for (std::size_t i = 0; i < scores.size(); ++i)
+    best.push_back(test::best_of(scores[i], static_cast<int>(i) + 1, n));
   return best;
 }
 
@@ -72,42 +59,15 @@ TEST(SparseIndex, BestKeysEqualPlainLoops) {
   }
 }
 
-Rows rows_of(const std::vector<float>& x, std::size_t width) {
-  Rows rows(x.size() / width, Row(width));
-  for (std::size_t i = 0; i < x.size(); ++i) rows[i / width][i % width] = x[i];
-  return rows;
-}
-
-Rows times(const Rows& x, const Rows& w) {  // x [T][in], w [out][in]
-  Rows y(x.size(), Row(w.size(), 0.0));
-  for (std::size_t t = 0; t < x.size(); ++t)
-    for (std::size_t o = 0; o < w.size(); ++o)
-      for (std::size_t i = 0; i < w[o].size(); ++i) y[t][o] += x[t][i] * w[o][i];
-  return y;
-}
-
-// Rotate-half on the first n of `width` dims, from column `first` on.
-void rotate(Row& x, std::size_t first, std::size_t n, double position, double theta) {
-  for (std::size_t i = 0; i < n / 2; ++i) {
-    const double angle =
-        position * std::pow(theta, -2.0 * static_cast<double>(i) / static_cast<double>(n));
-    const double a = x[first + i], b = x[first + i + n / 2];
-    x[first + i] = a * std::cos(angle) - b * std::sin(angle);
-    x[first + i + n / 2] = b * std::cos(angle) + a * std::sin(angle);
-  }
-}
-
 // formats_2026.md section 2: score_ij = Σ_h w_ih relu(qI_ih · kI_j · dI^-1/2).
 Rows index_scores(const ModelFiles& model, const Rows& n1, const Rows& latent) {
   const ArchSpec& spec = model.spec();
   const auto heads = static_cast<std::size_t>(spec.index.n_heads),
              width = static_cast<std::size_t>(spec.index.head_dim),
              turned = static_cast<std::size_t>(spec.latent.rope_dim);
-  const auto matrix = [&](Role role) {
-    return rows_of(model.read_vector(role, 0), static_cast<std::size_t>(model.cols(role, 0)));
-  };
-  Rows q = times(latent, matrix(Role::index_q)), k = times(n1, matrix(Role::index_k));
-  const Rows w = times(n1, matrix(Role::index_weights));
+  Rows q = times(latent, matrix(model, Role::index_q, 0)),
+       k = times(n1, matrix(model, Role::index_k, 0));
+  const Rows w = times(n1, matrix(model, Role::index_weights, 0));
   const std::vector<float> gain = model.read_vector(Role::index_k_norm, 0),
                            bias = model.read_vector(Role::index_k_norm_bias, 0);
   for (std::size_t t = 0; t < k.size(); ++t) {
@@ -116,9 +76,9 @@ Rows index_scores(const ModelFiles& model, const Rows& n1, const Rows& latent) {
     for (const double x : k[t]) square += (x - mean) * (x - mean) / static_cast<double>(width);
     for (std::size_t c = 0; c < width; ++c)
       k[t][c] = (k[t][c] - mean) / std::sqrt(square + 1e-6) * gain[c] + bias[c];
-    rotate(k[t], 0, turned, static_cast<double>(t), spec.rope.theta);
+    rotate_half(k[t], 0, turned, static_cast<double>(t), spec.rope.theta);
     for (std::size_t h = 0; h < heads; ++h)
-      rotate(q[t], h * width, turned, static_cast<double>(t), spec.rope.theta);
+      rotate_half(q[t], h * width, turned, static_cast<double>(t), spec.rope.theta);
   }
   Rows scores(q.size(), Row(q.size(), 0.0));
   for (std::size_t i = 0; i < q.size(); ++i)
@@ -135,30 +95,16 @@ Rows index_scores(const ModelFiles& model, const Rows& n1, const Rows& latent) {
 // A.X K2 with fewer keys than tokens: the first block's map is the full one on the selected keys.
 TEST(SparseIndex, AttentionSeesOnlyTheSelectedKeys) {
   SINKSCOPE_REQUIRE_SHARED(folder, "oracles/axk2");
-  const std::size_t n_keys = 9;
-  const std::string changed = scratch_folder() + "/model";
-  fs::create_directory(changed);
-  fs::create_symlink(fs::absolute(folder + "/model.safetensors"), changed + "/model.safetensors");
-  std::ifstream in(folder + "/config.json");
-  auto config = nlohmann::json::parse(in);
-  config["index_topk"] = n_keys;
-  std::ofstream(changed + "/config.json") << config;
-  std::vector<int> ids;
-  for (std::int64_t id : H5Reference(folder + "/expected.h5").integers("/input_ids"))
-    ids.push_back(static_cast<int>(id));
-  CaptureRequest request = request_for(ids);
-  request.record.maps = request.record.all = true;
-  const auto model = open_model(changed);
+  const int n_keys = 9;
+  const auto model =
+      with_config(folder, [&](nlohmann::json& config) { config["index_topk"] = n_keys; });
+  CaptureRequest request = everything_of(folder);
   const H5Reference sparse(capture(*model, request)), full(capture(*open_model(folder), request));
-  const auto T = ids.size(), H = static_cast<std::size_t>(model->spec().n_heads);
-  const auto first_block = [&](const std::string& tap, std::size_t width) {
-    std::vector<float> values = sparse.floats("/run0/taps/" + tap + "/values");
-    values.resize(T * width);
-    return rows_of(values, width);
-  };
-  const Rows scores = index_scores(
-      *model, first_block("ln1.hook_out", static_cast<std::size_t>(model->spec().d_model)),
-      first_block("attn.hook_q_latent", static_cast<std::size_t>(model->spec().latent.q_rank)));
+  const auto T = request.runs[0].token_ids.size(),
+             H = static_cast<std::size_t>(model->spec().n_heads);
+  const Rows scores =
+      index_scores(*model, tap_rows(sparse, "ln1.hook_out", 0, at(model->spec().d_model)),
+                   tap_rows(sparse, "attn.hook_q_latent", 0, at(model->spec().latent.q_rank)));
   const std::vector<std::set<int>> seen = best_of(scores, n_keys);
   const std::vector<float> got = sparse.floats("/run0/attention/pattern"),
                            all = full.floats("/run0/attention/pattern");

@@ -58,12 +58,11 @@ std::string TinyFolder::write(const std::string& folder, int n_shards) const {
   return folder;
 }
 
-TinyFolder tiny_folder(const std::string& family) {
-  constexpr int kLayers = 2, kHidden = 8, kHeads = 4, kKvHeads = 2, kHeadDim = 6, kMlp = 10,
-                kVocab = 32;
+TinyFolder tiny_folder(const std::string& family, int n_layers) {
+  constexpr int kHidden = 8, kHeads = 4, kKvHeads = 2, kHeadDim = 6, kMlp = 10, kVocab = 32;
   TinyFolder model;
   model.config = {{"model_type", family},
-                  {"num_hidden_layers", kLayers},
+                  {"num_hidden_layers", n_layers},
                   {"hidden_size", kHidden},
                   {"num_attention_heads", kHeads},
                   {"num_key_value_heads", kKvHeads},
@@ -80,7 +79,7 @@ TinyFolder tiny_folder(const std::string& family) {
   model.add("model.embed_tokens.weight", {kVocab, kHidden});
   model.add("model.norm.weight", {kHidden});
   model.add("lm_head.weight", {kVocab, kHidden});
-  for (int layer = 0; layer < kLayers; ++layer) {
+  for (int layer = 0; layer < n_layers; ++layer) {
     const std::string block = fmt::format("model.layers.{}.", layer);
     const std::string attention = block + "self_attn.";
     model.add(block + "input_layernorm.weight", {kHidden});

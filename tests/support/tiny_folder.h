@@ -30,10 +30,10 @@ struct TinyFolder {
   std::string write(const std::string& folder, int n_shards = 1) const;
 };
 
-// 2 layers, hidden 8, 4 heads of 6 over 2 kv heads, MLP 10, vocabulary 32: no two sizes agree, and
-// head_dim is not hidden / heads. `family`: "llama", "mistral", "qwen2" (biases), "qwen3" (qk
-// norm); another name gets the tensors of llama.
-TinyFolder tiny_folder(const std::string& family = "llama");
+// `n_layers` layers, hidden 8, 4 heads of 6 over 2 kv heads, MLP 10, vocabulary 32: no two sizes
+// agree, and head_dim is not hidden / heads. `family`: "llama", "mistral", "qwen2" (biases),
+// "qwen3" (qk norm); another name gets the tensors of llama.
+TinyFolder tiny_folder(const std::string& family = "llama", int n_layers = 2);
 
 // Shard k of n as Hugging Face names it: "model-00001-of-00002.safetensors".
 std::string shard_name(int number, int total);

@@ -121,6 +121,10 @@ int run_probe(const std::vector<std::string>& args, Console& console) {
   if (flags.output) output.emplace(*flags.output, flags.force, console.out);
   const std::future<void> warming = warm_engine();
   const auto model = open_runnable(flags.model, flags.run.opening, console);
+  if (!model->spec().has_head)
+    throw Error(ErrorKind::unsupported,
+                "probe: this model has no head, so no loss to compare; sinkscope whatif says what "
+                "an edit does to its states");
   CaptureRequest request = capture_request(flags.run, RecordFlags{});
   require_windows_side_by_side(flags.prompt);
   request.runs = read_prompts(flags.prompt, *model, console);

@@ -137,8 +137,8 @@ void WhatIfDesk::publish() {
   state_.reaches.clear();
   if (run_ != nullptr) {
     const ModelFacts& model = run_->model;
-    const EditSpace space{run_->input.token_ids, model.n_layers, model.n_heads,
-                          model.state_width()};
+    const EditSpace space{run_->input.token_ids, model.n_layers, model.n_heads, model.state_width(),
+                          run_->complete ? run_->attention_layers : std::vector<int>()};
     for (const SwitchedEdit& one : state_.edits)
       state_.reaches.push_back(reach_text(one.edit, space));
   }

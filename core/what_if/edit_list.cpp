@@ -102,7 +102,9 @@ std::string edit_sentence(const Edit& edit) {
 }
 
 std::string reach_text(const Edit& edit, const EditSpace& space) {
-  const Touched touched = touched_by({edit}, {space.token_ids}).front();
+  const Touched touched = touched_by({edit}, {space.token_ids}, space.attention_layers,
+                                     space.attention_layers.empty() ? 0 : space.n_layers)
+                              .front();
   std::string text;
   const auto part = [&](const char* what, const std::vector<int>& there, std::size_t of) {
     text += fmt::format("{}{} {} of {}", text.empty() ? "" : " · ", what, there.size(), of);

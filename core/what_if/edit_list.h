@@ -27,6 +27,7 @@ std::string edit_sentence(const Edit& edit);
 struct EditSpace {
   std::vector<int> token_ids;  // [T]
   int n_layers = 0, n_heads = 0, d_model = 0;
+  std::vector<int> attention_layers = {};  // blocks with softmax attention; empty = all
 };
 // What an edit touches of it, and what it names that is not there: "tokens 0 of 64 · dimensions 1
 // of 576 · layers 30 of 30". Only what the edit has; positions up to ten are listed.

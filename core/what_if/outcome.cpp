@@ -62,6 +62,37 @@ void pool_kl(WhatIfOutcome& outcome) {
   outcome.kl_mean = n > 0 ? sum / n : kNaN;
 }
 
+// Of models without a head. Absent where a run has no final norm in its file.
+std::optional<StateChange> state_change(const CaptureReader& before, const CaptureReader& after,
+                                        const Compared<std::vector<std::string>>& names) {
+  StateChange change;
+  double sum = 0, n = 0;
+  for (std::size_t r = 0; r < names.baseline.size(); ++r) {
+    const std::string path = "residual/final_norm";
+    if (!before.has(names.baseline[r], path) || !after.has(names.edited[r], path)) return {};
+    const std::vector<float> x = before.read_f32(names.baseline[r], path),
+                             y = after.read_f32(names.edited[r], path);
+    const int seq_len = before.input(names.baseline[r]).seq_len();
+    const std::size_t width = x.size() / static_cast<std::size_t>(seq_len);
+    for (int t = 0; t < seq_len; ++t) {
+      double difference = 0, size = 0;
+      for (std::size_t i = t * width; i < (t + 1) * width; ++i) {
+        difference += std::pow(static_cast<double>(y[i]) - x[i], 2);
+        size += std::pow(static_cast<double>(x[i]), 2);
+      }
+      const double ratio = std::sqrt(difference / size);
+      sum += ratio;
+      ++n;
+      if (!(ratio > change.largest)) continue;
+      change.largest = ratio;
+      change.largest_run = std::stoi(names.baseline[r].substr(3));
+      change.largest_token = t;
+    }
+  }
+  change.mean = sum / n;
+  return change;
+}
+
 double largest_finite(const std::vector<double>& values) {
   double most = kNaN;
   for (double v : values)
@@ -147,7 +178,8 @@ void compare_metrics(const SinkReport& before, const SinkReport& after, WhatIfOu
 }  // namespace
 
 std::vector<Touched> touched_by(const WhatIf& what_if,
-                                const std::vector<std::vector<int>>& token_ids) {
+                                const std::vector<std::vector<int>>& token_ids,
+                                const std::vector<int>& attention_layers, int n_layers) {
   std::vector<Touched> all;
   for (const Edit& edit : what_if) {
     Touched touched;
@@ -167,6 +199,13 @@ std::vector<Touched> touched_by(const WhatIf& what_if,
           if constexpr (requires { e.norms; }) touched.places = e.norms;
         },
         edit);
+    const bool is_of_attention = touched.edit.starts_with("attention.");
+    if (is_of_attention && static_cast<int>(attention_layers.size()) < n_layers) {
+      std::vector<int> layers = attention_layers;
+      std::erase_if(layers, [&](int layer) { return !touched.layers->contains(layer); });
+      touched.layers = IndexSet(std::move(layers));
+      touched.skips_linear = true;
+    }
     all.push_back(std::move(touched));
   }
   return all;
@@ -191,12 +230,15 @@ WhatIfOutcome what_if_outcome(const CaptureReader& reader, int edit, const SinkO
     outcome.runs.push_back(run_outcome(before_reader, reader, names.baseline[r], names.edited[r]));
     outcome.runs.back().n_tokens = input.seq_len();
   }
-  outcome.touched = touched_by(outcome.what_if, token_ids);
   outcome.loss = {mean_loss(before_reader, names.baseline), mean_loss(reader, names.edited)};
   pool_kl(outcome);
   const SinkReport before =
       baseline != nullptr ? *baseline : sink_report(before_reader, names.baseline, options);
   compare_metrics(before, sink_report(reader, names.edited, options), outcome);
+  outcome.touched = touched_by(outcome.what_if, token_ids, outcome.attention_layers,
+                               reader.model(names.edited.front()).n_layers);
+  outcome.has_head = reader.has(names.edited.front(), "logits/top_ids");
+  if (!outcome.has_head) outcome.state_change = state_change(before_reader, reader, names);
   return outcome;
 }
 

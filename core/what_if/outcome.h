@@ -25,10 +25,19 @@ struct Touched {
   std::string edit;                      // "residual.set"
   std::vector<std::vector<int>> tokens;  // of each run, ascending; empty = not by token
   std::optional<IndexSet> dims, layers, heads, keys;
-  NameList places;  // sites or norms as the edit names them; empty = all it has
+  NameList places;            // sites or norms as the edit names them; empty = all it has
+  bool skips_linear = false;  // `layers` are those of the edit's that have softmax attention
 };
+// `attention_layers`: blocks with softmax attention, of `n_layers`.
 std::vector<Touched> touched_by(const WhatIf& what_if,
-                                const std::vector<std::vector<int>>& token_ids);
+                                const std::vector<std::vector<int>>& token_ids,
+                                const std::vector<int>& attention_layers, int n_layers);
+
+// ‖edited − baseline‖ / ‖baseline‖ of the final norm's output, position by position.
+struct StateChange {
+  double mean = 0, largest = 0;
+  int largest_run = 0, largest_token = 0;
+};
 
 // One quantity of a sink report on both sides, cell by cell; NaN = not there on this side.
 struct ComparedQuantity {
@@ -55,6 +64,9 @@ struct WhatIfOutcome {
   std::int64_t n_tokens = 0;  // over all runs
   int n_with_bos = 0;         // prompts that begin with a BOS token
   Compared<double> loss;      // mean over positions 1 … T−1 of all runs; NaN without a head
+  // Without a head there is no loss and no KL; where the final norm is recorded, this is there.
+  bool has_head = true;
+  std::optional<StateChange> state_change;
   double kl_mean = 0, kl_max = 0;        // over positions 0 … T−2 of all runs
   int kl_max_run = 0, kl_max_token = 0;  // the run by its number in the file: 3 is run3
   // Every scalar of a sink report, and of what is one number a layer, site or tensor the largest of

@@ -53,15 +53,21 @@ void append_cells(std::string& table, const std::string& run, const ComparedQuan
 std::string outcome_csv(const WhatIfOutcome& outcome) {
   std::string table = "run,quantity,layer,head,site,token,baseline,edited\n";
   const double none = std::nan("");
-  append(table, "all", {.quantity = "loss", .values = outcome.loss});
-  append(table, "all", {.quantity = "kl.mean", .values = {none, outcome.kl_mean}});
-  append(table, "all", {.quantity = "kl.max", .values = {none, outcome.kl_max}});
+  if (outcome.has_head) {
+    append(table, "all", {.quantity = "loss", .values = outcome.loss});
+    append(table, "all", {.quantity = "kl.mean", .values = {none, outcome.kl_mean}});
+    append(table, "all", {.quantity = "kl.max", .values = {none, outcome.kl_max}});
+  }
+  if (const auto& change = outcome.state_change) {
+    append(table, "all", {.quantity = "final_norm_change.mean", .values = {none, change->mean}});
+    append(table, "all", {.quantity = "final_norm_change.max", .values = {none, change->largest}});
+  }
   for (const auto& [name, values] : outcome.metrics)
     if (name.ends_with(".largest")) append(table, "all", {.quantity = name, .values = values});
   for (const ComparedQuantity& q : outcome.tables) append_cells(table, "all", q, outcome);
   for (const RunOutcome& run : outcome.runs) {
     const std::string name = fmt::format("run{}", run.number);
-    append(table, name, {.quantity = "loss", .values = run.loss});
+    if (outcome.has_head) append(table, name, {.quantity = "loss", .values = run.loss});
     for (std::size_t t = 0; t < run.kl.size(); ++t)
       append(table, name,
              {.quantity = "kl", .token = std::to_string(t), .values = {none, run.kl[t]}});

@@ -51,6 +51,7 @@ std::string touched_text(const Touched& touched) {
   };
   add("dims", touched.dims);
   add("layers", touched.layers);
+  if (touched.skips_linear) parts.back() += " (the others have no softmax attention)";
   add("heads", touched.heads);
   add("keys", touched.keys);
   if (!touched.places.empty()) parts.push_back(fmt::format("{}", fmt::join(touched.places, " ")));
@@ -133,6 +134,45 @@ std::string outliers_text(const WhatIfOutcome& o) {
   return text;
 }
 
+std::string loss_text(const WhatIfOutcome& o) {
+  return fmt::format(
+      "\n  {:<12} {:>12} {:>12} {:>12}\n  {:<12} {:>12.4f} {:>12.4f} {:>+12.4f}   nats a token, "
+      "positions 1 to T-1\n  {:<12} {:>12.4g} {:>12.4g} {:>12}\n"
+      "  {:<12} {:>12} {:>12.4g} {:>12}   mean over positions 0 to T-2, nats; largest {:.4g} at "
+      "token {} of run {}\n",
+      "", "baseline", "edited", "difference", "loss", o.loss.baseline, o.loss.edited,
+      o.loss.edited - o.loss.baseline, "perplexity", std::exp(o.loss.baseline),
+      std::exp(o.loss.edited), "", "KL", "", o.kl_mean, "", o.kl_max, o.kl_max_token, o.kl_max_run);
+}
+
+std::string headless_text(const WhatIfOutcome& o) {
+  std::string text = "\n  this model has no head: no loss and no KL\n";
+  if (o.state_change)
+    text += fmt::format(
+        "  final norm: |edited - baseline| / |baseline| {:.4g}, mean over positions; largest "
+        "{:.4g} "
+        "at token {} of run {}\n",
+        o.state_change->mean, o.state_change->largest, o.state_change->largest_token,
+        o.state_change->largest_run);
+  return text;
+}
+
+nlohmann::ordered_json kl_json(const WhatIfOutcome& o, JsonNumbers& numbers) {
+  if (!o.has_head) return nullptr;
+  return {{"mean", numbers.number(o.kl_mean)},
+          {"max", numbers.number(o.kl_max)},
+          {"max_run", o.kl_max_run},
+          {"max_token", o.kl_max_token}};
+}
+
+nlohmann::ordered_json state_change_json(const WhatIfOutcome& o, JsonNumbers& numbers) {
+  if (!o.state_change) return nullptr;
+  return {{"mean", numbers.number(o.state_change->mean)},
+          {"max", numbers.number(o.state_change->largest)},
+          {"max_run", o.state_change->largest_run},
+          {"max_token", o.state_change->largest_token}};
+}
+
 }  // namespace
 
 nlohmann::ordered_json outcome_json(const WhatIfOutcome& o) {
@@ -149,6 +189,9 @@ nlohmann::ordered_json outcome_json(const WhatIfOutcome& o) {
         {"kl",
          "KL(baseline || edited) of the next token's distribution in nats over positions 0 to "
          "T-2"},
+        {"final_norm_change",
+         "of models without a head: |edited - baseline| / |baseline| of the final norm's output, "
+         "position by position"},
         {"bos", bos_text(o)},
         {"dyt",
          "alpha of gamma tanh(alpha x) fitted by least squares to the norm's own inputs and "
@@ -167,11 +210,7 @@ nlohmann::ordered_json outcome_json(const WhatIfOutcome& o) {
       {"edits", nlohmann::ordered_json::array()},
       {"loss", both(o.loss, numbers)},
       {"perplexity", both(perplexity, numbers)},
-      {"kl",
-       {{"mean", numbers.number(o.kl_mean)},
-        {"max", numbers.number(o.kl_max)},
-        {"max_run", o.kl_max_run},
-        {"max_token", o.kl_max_token}}},
+      {"kl", kl_json(o, numbers)},
       {"not_retrained", true},
       {"metrics", nlohmann::ordered_json::object()}};
   for (const auto& [side, outliers] :
@@ -181,6 +220,7 @@ nlohmann::ordered_json outcome_json(const WhatIfOutcome& o) {
     where.erase("max_abs");
     json["outliers"][side] = std::move(where);
   }
+  if (!o.has_head) json["final_norm_change"] = state_change_json(o, numbers);
   json["tables"] = tables_json(o, numbers);
   json["by_run"] = nlohmann::ordered_json::array();
   for (const RunOutcome& run : o.runs) json["by_run"].push_back(run_json(run, numbers));
@@ -201,14 +241,7 @@ std::string outcome_text(const WhatIfOutcome& o) {
   for (const Edit& edit : o.what_if) text += fmt::format("  {}\n", edit_json(edit).dump());
   for (const Touched& touched : o.touched)
     text += fmt::format("touched by {}\n", touched_text(touched));
-  text += fmt::format(
-      "\n  {:<12} {:>12} {:>12} {:>12}\n  {:<12} {:>12.4f} {:>12.4f} {:>+12.4f}   nats a token, "
-      "positions 1 to T-1\n  {:<12} {:>12.4g} {:>12.4g} {:>12}\n"
-      "  {:<12} {:>12} {:>12.4g} {:>12}   mean over positions 0 to T-2, nats; largest {:.4g} at "
-      "token {} of run {}\n",
-      "", "baseline", "edited", "difference", "loss", o.loss.baseline, o.loss.edited,
-      o.loss.edited - o.loss.baseline, "perplexity", std::exp(o.loss.baseline),
-      std::exp(o.loss.edited), "", "KL", "", o.kl_mean, "", o.kl_max, o.kl_max_token, o.kl_max_run);
+  text += o.has_head ? loss_text(o) : headless_text(o);
   text += outliers_text(o);
   text +=
       fmt::format("\n  {:<58} {:>12} {:>12}\n", "metric (mean over runs)", "baseline", "edited");

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
@@ -195,6 +196,57 @@ TEST(WhatIfVerb, TheBaselineIsFoundBesideTheResult) {
   EXPECT_GT(what_if_outcome(*edited, 0, SinkOptions{}).kl_mean, 0);
   std::filesystem::remove(folder + "/b/run.h5");
   EXPECT_THROW(what_if_outcome(*edited, 0, SinkOptions{}), Error);
+}
+
+// Blocks with linear attention have none that an edit of attention could touch, and that is said.
+TEST(WhatIfVerb, NamesTheLayersThatAnAttentionEditTouches) {
+  SINKSCOPE_REQUIRE_SHARED(folder, "oracles/kimi_linear");
+  const std::string edits = R"([{"edit":"attention.normalizer","kind":"softmax1"},
+                                {"edit":"mlp.activation","kind":"relu"}])";
+  std::vector<std::string> args = {"whatif", folder, "--tokens", "5,6,7,3",
+                                   "--edit", edits,  "-o",       test::scratch_folder() + "/x.h5"};
+  EXPECT_THAT(cli(args).out,
+              AllOf(HasSubstr("attention.normalizer: layers 2 (the others have no softmax"),
+                    HasSubstr("mlp.activation: layers all")));
+  args.insert(args.end(), {"--json", "--force"});
+  const auto json = json_of(cli(args));
+  EXPECT_EQ(json["touched"][0]["layers"], nlohmann::json({2}));
+  EXPECT_EQ(json["touched"][1]["layers"], "all");
+  EXPECT_FALSE(json.contains("final_norm_change"));
+}
+
+// An encoder has no loss; how far its states move is said in its place.
+TEST(WhatIfVerb, AModelWithoutAHeadSaysWhatItsStatesDo) {
+  SINKSCOPE_REQUIRE_SHARED(folder, "oracles/bert");
+  const std::string out = test::scratch_folder() + "/x.h5";
+  std::vector<std::string> args = {
+      "whatif",  folder,   "--tokens",
+      "5,6,7,3", "--edit", R"({"edit":"attention.value","tokens":[1],"scale":0})",
+      "-o",      out};
+  EXPECT_THAT(cli(args).out, AllOf(HasSubstr("has no head: no loss and no KL"),
+                                   HasSubstr("final norm: |edited - baseline|")));
+  args.insert(args.end(), {"--json", "--force"});
+  const auto json = json_of(cli(args));
+  EXPECT_TRUE(json["kl"].is_null());
+  const auto reader = CaptureReader::open(out);
+  const std::vector<float> x = reader->read_f32("run0", "residual/final_norm"),
+                           y = reader->read_f32("run0_edit0", "residual/final_norm");
+  double mean = 0, largest = 0;
+  for (std::size_t t = 0; t < 4; ++t) {
+    double difference = 0, size = 0;
+    for (std::size_t i = t * x.size() / 4; i < (t + 1) * x.size() / 4; ++i) {
+      difference += std::pow(static_cast<double>(y[i]) - x[i], 2);
+      size += std::pow(static_cast<double>(x[i]), 2);
+    }
+    mean += std::sqrt(difference / size) / 4;
+    largest = std::fmax(largest, std::sqrt(difference / size));
+  }
+  EXPECT_GT(mean, 1e-3);
+  EXPECT_NEAR(json["final_norm_change"]["mean"], mean, 1e-9);
+  EXPECT_NEAR(json["final_norm_change"]["max"], largest, 1e-9);
+  const CliRun probe = cli({"probe", folder, "--tokens", "5,6,7,3"});
+  EXPECT_EQ(probe.code, kExitUnsupported);
+  EXPECT_THAT(probe.err, HasSubstr("has no head, so no loss"));
 }
 
 // FC-57: zero, a calibrated mean, a clip and keep-only, any sites, tokens and dimensions, several

@@ -128,6 +128,11 @@ TEST(EditList, FC57_CountsWhatAnEditTouches) {
   EXPECT_EQ(reach_text(edit(R"({"edit":"residual.clip","limit":1,"tokens":"ids:8","layers":[99]})"),
                        space),
             "tokens 0 of 4 · dimensions 576 of 576 · layers 0 of 30");
+  // Blocks with linear attention are out of an attention edit's reach, and within others'.
+  const EditSpace mixed{{9, 5}, 6, 3, 8, {2, 5}};
+  EXPECT_EQ(reach_text(edit(R"({"edit":"attention.gate","value":0.5})"), mixed),
+            "heads 3 of 3 · layers 2 of 6 (2, 5)");
+  EXPECT_EQ(reach_text(edit(R"({"edit":"mlp.activation","kind":"relu"})"), mixed), "layers 6 of 6");
 }
 
 TEST(EditList, TemplatesAreAboutTheChosenPlace) {

@@ -41,8 +41,7 @@ struct CaptureRequest {
   std::string device = "auto";  // auto | cpu | cuda[:N]
   RunDtype dtype = RunDtype::float32;
   int threads = 0;                                         // intra-op; 0 = all cores
-  std::int64_t weight_budget = std::int64_t{4} << 30;      // bytes of weights in memory between
-                                                           // groups: kept_weight_bytes()
+  std::int64_t weight_budget = std::int64_t{4} << 30;      // bytes of weights kept between groups
   std::int64_t activation_budget = std::int64_t{1} << 30;  // bytes of prompt states in a group
   int top_k = 10;
   std::string kernel = "auto";  // auto | fused | reference: which body computes attention
@@ -84,7 +83,7 @@ struct CaptureSummary {
   // empty elsewhere.
   std::vector<std::vector<float>> baseline_final_norms;
   std::int64_t n_tokens = 0;
-  double load_seconds = 0;        // the forward pass waited for weights
+  double load_seconds = 0;      // the forward pass waited for weights
   double attention_seconds = 0;   // of the forward pass: softmax attention with its statistics
   double statistics_seconds = 0;  // of the forward pass: statistics of all other sites
   double forward_seconds = 0;   // from the first weight read to the last byte handed to the system

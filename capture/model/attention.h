@@ -73,9 +73,7 @@ struct AttentionCall {
 };
 
 // Whether attend_fused can compute this call, on the CPU.
-inline bool fused_knows(const AttentionCall& call) {
-  return !call.entries.k.defined();
-}
+inline bool fused_knows(const AttentionCall& call) { return !call.entries.k.defined(); }
 
 // stats.value_norm [G, T] from norms [H, T] of values that an edit scaled by query head; NaN where
 // the heads of a group differ.

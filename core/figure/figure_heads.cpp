@@ -124,9 +124,49 @@ ScoreKind score_of(const std::string& score) {
   return score == "without-row0" ? ScoreKind::without_row0 : ScoreKind::gu;
 }
 
+bool is_score(const std::string& score) {
+  return score == "gu" || score == "with-row0" || score == "without-row0";
+}
+
+// Throws Error{not_found} with the names that there are.
+const MechanismMap& mechanism_of(const OverviewSnapshot& snapshot, const FigureInput& input,
+                                 const std::string& name) {
+  std::string known = "gu, with-row0, without-row0";
+  for (const MechanismMap& map : snapshot.mechanisms) {
+    if (map.name == name) return map;
+    known += ", " + map.name;
+  }
+  throw Error(ErrorKind::not_found,
+              fmt::format("{}: --score: no map '{}', it has {}", input.name, name, known));
+}
+
+// The overview's further maps.
+Figure mechanism_figure(const FigureRequest& request, const std::vector<FigureInput>& inputs) {
+  Figure figure;
+  bool is_share = true;
+  for (const FigureInput& input : inputs) {
+    const OverviewSnapshot snapshot = overview_of(input);
+    const MechanismMap& map = mechanism_of(snapshot, input, request.score);
+    is_share = is_share && map.is_share;
+    figure.panels.push_back(
+        map_panel(panel_title(input, map.name), map.values,
+                  column_axis(map.col_title, map.values.cols(),
+                              map.col_labels.empty() ? names_of(map.layers) : map.col_labels),
+                  row_axis(map.row_title, map.values.rows(), map.row_labels)));
+    add_note(figure, map.convention + ".");
+  }
+  arrange(figure, request, static_cast<int>(inputs.size()));
+  color_maps(
+      figure, request,
+      {request.score, is_share ? fixed_range(0, 1) : RangeRequest{.mode = RangeMode::min_max},
+       "viridis", true});
+  return figure;
+}
+
 }  // namespace
 
 Figure sink_heads_figure(const FigureRequest& request, const std::vector<FigureInput>& inputs) {
+  if (!is_score(request.score)) return mechanism_figure(request, inputs);
   Figure figure;
   const ScoreKind kind = score_of(request.score);
   for (const FigureInput& input : inputs) {

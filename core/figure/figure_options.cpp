@@ -205,10 +205,9 @@ const std::vector<FigureOption>& figure_options() {
              one_of("--of", v, {"attention-mean", "residual-sorted", "sink-heads", "norm-gains"});
        },
        [](const R& r) { return text_unless(r.of == "attention-mean", r.of); }},
-      {"--score", "gu|with-row0|without-row0", "sink-heads: which score of the first key",
-       [](R& r, S v) {
-         r.score = one_of("--score", v, {"gu", "with-row0", "without-row0"});
-       },
+      {"--score", "gu|with-row0|without-row0|NAME",
+       "sink-heads: which score of the first key, or another map of the overview by its name",
+       [](R& r, S v) { r.score = v; },
        [](const R& r) { return text_unless(r.score == "gu", r.score); }},
       {"--role", "ln1", "compare --of norm-gains: which norm; ln1/pre_gain: the gain before it",
        [](R& r, S v) { r.role = v; },

@@ -122,6 +122,28 @@ std::string gains_reading(const FigureRequest& request) {
                                            : "    image = np.log10(np.abs(gain))\n");
 }
 
+// The overview's further maps, heads × layers, or sums × readers in the order of the file.
+std::string mechanism_reading(const std::string& map) {
+  if (map == "Sink share")
+    return "    image = run[\"attention/null_mass\"][:].mean(axis=2).T  # layers without a sink: "
+           "0\n";
+  if (map == "State of linear attention")
+    return "    image = run[\"taps/linear.hook_state_norm/values\"][:].mean(axis=2).T\n";
+  if (map == "Attention gate")
+    return "    parts = [run[f\"stats/attn.hook_gate/{p}\"] for p in (\"dim_first\", "
+           "\"dim_rest\")]\n"
+           "    count = sum(p[\"count\"][:] for p in parts)\n"
+           "    mean = sum(p[\"count\"][:] * p[\"mean\"][:] for p in parts) / count\n"
+           "    heads = run[\"attention/null_mass\"].shape[1]\n"
+           "    image = mean.reshape(len(mean), heads, -1).mean(axis=2).T\n";
+  if (map == "Depth weights")
+    return "    hooks = [f\"taps/depth_{h}.hook_weights/values\" for h in (\"attn\", \"mlp\", "
+           "\"final\")]\n"
+           "    weights = [run[h][:].mean(axis=2) for h in hooks]  # [block, mix, sum]\n"
+           "    image = np.concatenate([w.reshape(-1, w.shape[-1]) for w in weights]).T\n";
+  return "";
+}
+
 // Lines that compute `image` [rows, columns], or `lines` {name: values}, of one run.
 std::string reading(const FigureRequest& request, const std::string& kind) {
   static const std::map<std::string, std::string> fixed = {
@@ -164,6 +186,9 @@ std::string reading(const FigureRequest& request, const std::string& kind) {
        "    lines = {\"alpha, first token\": np.sqrt(1 - s[\"input_r2\"][:, 0]),\n"
        "             \"alpha, others\": np.sqrt(1 - np.median(s[\"input_r2\"][:, 1:], axis=1))}\n"},
   };
+  if (kind == "sink-heads")
+    if (const std::string mechanism = mechanism_reading(request.score); !mechanism.empty())
+      return mechanism;
   if (kind == "residual-sorted") return residual_reading(request);
   if (kind == "norm-gains") return gains_reading(request);
   if (kind == "channel-token")

@@ -37,7 +37,7 @@ struct FigureRequest {
   bool keeps_sign = false;            // of one block state, around zero, instead of |x|
   std::optional<int> n_tokens;        // only the first tokens
   std::string of = "attention-mean";  // what `compare` compares
-  std::string score = "gu";           // of sink-heads: gu, with-row0, without-row0
+  std::string score = "gu";           // of sink-heads: gu, with-row0, without-row0, a map
   std::string role = "ln1";           // of its norm gains; "ln1/pre_gain": in front of the norm
   std::string source = "automatic";   // of attention maps: automatic, pattern, window, thumbnail
   // Only this part of each map, in cells: rows [top, bottom) and columns [left, right).

@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "app/cli/figure_inputs.h"
+#include "core/capture_reader.h"
 #include "core/figure/figure_kinds.h"
 #include "tests/app/cli_run.h"
 #include "tests/app/small_capture.h"
@@ -73,6 +74,30 @@ TEST(FigureVerb, WrongUsageIsExit2) {
   EXPECT_EQ(code({folder.capture, "--preset", "2601.22966/fig3", "-o", out}), 4);
   EXPECT_FALSE(fs::exists(out));
   EXPECT_FALSE(fs::exists(out + ".part"));
+}
+
+// The overview's further maps by their names; one that the capture has not is named, with those it
+// has.
+TEST(FigureVerb, DrawsTheMapOfAMechanism) {
+  SINKSCOPE_REQUIRE_SHARED(model, "oracles/gpt_oss");
+  const Folder folder;
+  const std::string capture = folder.file("run.h5"), csv = folder.file("share.csv");
+  ASSERT_EQ(test::cli({"capture", model, "--tokens", "5,9,3,7,1,8", "-o", capture}).code, 0);
+  const test::CliRun run = test::cli(
+      {"figure", "sink-heads", capture, "--score", "Sink share", "-o", csv, "--view", "1:2,2:3"});
+  ASSERT_EQ(run.code, 0) << run.err;
+  const auto reader = CaptureReader::open(capture);
+  const std::vector<float> share = reader->read_f32("run0", "attention/null_mass");  // [A, H, T]
+  const auto H = static_cast<std::size_t>(reader->dims("run0", "attention/null_mass")[1]);
+  double mean = 0;
+  for (std::size_t t = 0; t < 6; ++t) mean += share[(2 * H + 1) * 6 + t] / 6;
+  const std::string text = test::read_file(csv), last = text.substr(text.rfind(',') + 1);
+  EXPECT_EQ(test::n_lines(text), 2);
+  EXPECT_NEAR(std::stod(last), mean, 1e-5) << text;
+  const test::CliRun bad =
+      test::cli({"figure", "sink-heads", capture, "--score", "Sinks", "-o", csv, "--force"});
+  EXPECT_NE(bad.code, 0);
+  EXPECT_THAT(bad.err, HasSubstr("no map 'Sinks', it has gu, with-row0, without-row0, Sink share"));
 }
 
 TEST(FieldCases, FC81_ExistingFilesAreKeptWithoutForce) {

@@ -176,6 +176,14 @@ TEST(OverviewPanel, ShowsWhatAModelHasBeyondScores) {
             QStringLiteral("sum\tL1 attn\tfinal\nembedding\t0.25\t0.5\nsum 1\t\t0.125\n"
                            "newest sum\t0.75\t0.375\n"));
   keep_picture(picture_of(panel), "overview_depth");
+  // What is exported is what is shown; which score is, the session says.
+  const auto shown = panel.figureRequest();
+  ASSERT_TRUE(shown.has_value());
+  EXPECT_EQ(shown->kind, "sink-heads");
+  EXPECT_EQ(shown->score, "Depth weights");
+  EXPECT_EQ(shown->range->hi, 1);
+  panel.mapChoice().setCurrentIndex(1);
+  EXPECT_FALSE(panel.figureRequest().has_value());
   panel.mapChoice().setCurrentIndex(4);
   EXPECT_EQ(panel.colorScale().range.hi, 12) << "no share: its own range";
   panel.setSelection({.layer = 2, .head = 1});

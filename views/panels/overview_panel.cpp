@@ -141,6 +141,22 @@ void OverviewPanel::setSnapshot(std::shared_ptr<const OverviewSnapshot> snapshot
   showLines();
 }
 
+std::optional<FigureRequest> OverviewPanel::figureRequest() const {
+  const MechanismMap* map = mechanism();
+  if (map == nullptr) return std::nullopt;
+  FigureRequest request;
+  request.inputs = {snapshot_->facts.path + "::" + snapshot_->facts.run};
+  request.kind = "sink-heads";
+  request.score = map->name;
+  request.range = rangeRequest();
+  request.range->center.reset();
+  request.scale = request.range->scale;
+  if (const std::optional<CellRect> zoom = zoomedTo())
+    request.view = FigureView{static_cast<int>(zoom->top), static_cast<int>(zoom->bottom),
+                              static_cast<int>(zoom->left), static_cast<int>(zoom->right)};
+  return request;
+}
+
 void OverviewPanel::showMap() {
   if (snapshot_ == nullptr || grid().empty()) {
     heatmap_->setScene(nullptr);

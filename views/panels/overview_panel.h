@@ -26,6 +26,8 @@ class OverviewPanel : public Panel {
   void setRangeRequest(const RangeRequest& request) override;
   QString valuesAsText() const override;
   std::optional<CellRect> zoomedTo() const override;
+  // Of a mechanism's map; which score is shown is the session's to say.
+  std::optional<FigureRequest> figureRequest() const override;
   void setSelection(const CellRef& selection) override;
   void setPins(const std::vector<CellRef>& pins) override;
 

@@ -2,6 +2,7 @@
 #include "core/compare/comparison.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -20,8 +21,12 @@ constexpr std::int64_t kTileElements = std::int64_t{1} << 20;
 // Lists that say what the indices of others mean; they are used, not compared.
 bool is_list(const std::string& path) {
   return path.starts_with("input/") || path.starts_with("provenance/") ||
-         path.ends_with("/layers") || path.starts_with("attention/pattern_") ||
-         path == "attention/visible";
+         path.ends_with("/layers") || path.starts_with("attention/pattern_");
+}
+
+// Numbers of things, which are the same or not; other integers are indices.
+bool is_count(const std::string& path) {
+  return path == "attention/visible" || path.ends_with("/n_nan") || path.ends_with("/n_inf");
 }
 
 bool is_integer(const CaptureReader& reader, const std::string& run, const std::string& path) {
@@ -145,6 +150,14 @@ void compare_sinks(const ComparedRun& a, const ComparedRun& b, RunComparison& ou
   out.largest_site_b = site_b;
 }
 
+// Whether both hold the same blocks, sites, heads, rows, positions … of an array.
+bool have_same_axes(const ComparedRun& a, const ComparedRun& b, const std::string& path) {
+  const std::vector<CommonAxis> axes = common_axes(a, b, path, kAllLayers);
+  if (axes.empty()) return a.reader->dims(a.run, path) == b.reader->dims(b.run, path);
+  return std::all_of(axes.begin(), axes.end(),
+                     [](const CommonAxis& axis) { return axis.is_whole; });
+}
+
 void compare_arrays(const ComparedRun& a, const ComparedRun& b, int layers_end,
                     RunComparison& out) {
   const std::vector<std::string> in_a = compared_datasets(a), in_b = compared_datasets(b);
@@ -157,11 +170,12 @@ void compare_arrays(const ComparedRun& a, const ComparedRun& b, int layers_end,
                           path.starts_with("compare/");
     if (is_early && layers_end != kAllLayers) continue;
     const auto found = array_differences(a, b, path, layers_end, kTileElements);
+    if (!have_same_axes(a, b, path)) out.in_part.push_back(path);
     if (!is_integer(*a.reader, a.run, path)) {
       out.sites.insert(out.sites.end(), found.begin(), found.end());
       continue;
     }
-    IndexDifference indices{path, 0, 0};
+    IndexDifference indices{path, 0, 0, is_count(path)};
     for (const SiteDifference& site : found) {
       indices.n_compared += site.n_compared;
       indices.n_unequal += site.n_unequal;
@@ -230,6 +244,36 @@ bool is_judged(const SiteDifference& site) {
   return true;
 }
 
+namespace {
+
+// "attention/pattern, logits/full and 3 more"
+std::string names_text(const std::vector<std::string>& paths) {
+  constexpr std::size_t kNamed = 4;
+  const auto shown = static_cast<std::ptrdiff_t>(std::min(kNamed, paths.size()));
+  std::string text = fmt::format("{}", fmt::join(paths.begin(), paths.begin() + shown, ", "));
+  if (paths.size() > kNamed) text += fmt::format(" and {} more", paths.size() - kNamed);
+  return text;
+}
+
+// What makes two runs no replicas of each other, whatever their numbers are.
+void judge_shape(const RunComparison& run, const std::string& where,
+                 std::vector<std::string>& reasons) {
+  if (!run.same_tokens) reasons.push_back(where + ": other tokens");
+  if (!run.only_a.empty())
+    reasons.push_back(fmt::format("{}: only A has {}", where, names_text(run.only_a)));
+  if (!run.only_b.empty())
+    reasons.push_back(fmt::format("{}: only B has {}", where, names_text(run.only_b)));
+  if (!run.in_part.empty())
+    reasons.push_back(
+        fmt::format("{}: of other shape or other blocks: {}", where, names_text(run.in_part)));
+  for (const IndexDifference& counts : run.indices)
+    if (counts.is_judged && counts.n_unequal > 0)
+      reasons.push_back(fmt::format("{}: {}: {} of {} counts are others", where, counts.dataset,
+                                    counts.n_unequal, counts.n_compared));
+}
+
+}  // namespace
+
 Verdict judge(const std::vector<Comparison>& comparisons, double tolerance) {
   Verdict verdict;
   verdict.tolerance = tolerance;
@@ -243,7 +287,7 @@ Verdict judge(const std::vector<Comparison>& comparisons, double tolerance) {
           fmt::format("{} and {} do not have the same runs", c.path_a, c.path_b));
     for (const RunComparison& run : c.runs) {
       const std::string where = fmt::format("{}::{}", c.path_b, run.run_b);
-      if (!run.same_tokens) verdict.reasons.push_back(where + ": other tokens");
+      judge_shape(run, where, verdict.reasons);
       for (const SiteDifference& site : run.sites) {
         if (!is_judged(site)) continue;
         n_judged += site.n_compared;

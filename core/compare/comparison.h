@@ -18,6 +18,7 @@ namespace sinkscope {
 struct IndexDifference {
   std::string dataset;
   std::int64_t n_compared = 0, n_unequal = 0;
+  bool is_judged = false;  // counts are: visible, n_nan, n_inf
 };
 
 // A scalar of the sink report, before and after.
@@ -38,6 +39,7 @@ struct RunComparison {
   // Said before any number: what makes the runs differ in input, model or way of running.
   std::vector<std::string> notes;
   std::vector<std::string> only_a, only_b;  // arrays that one of them has
+  std::vector<std::string> in_part;         // arrays of which one has more than the other
   std::vector<SiteDifference> sites;        // in the order of the file
   std::vector<IndexDifference> indices;
   std::vector<SinkShift> shifts;       // scalars that both have
@@ -61,9 +63,10 @@ struct Comparison {
 Comparison compare_captures(const CaptureReader& a, const std::string& run_a,
                             const CaptureReader& b, const std::string& run_b);
 
-// A replication check. Within: the same runs on the same tokens, both whole, and no judged value
-// with |B − A| > tolerance · max(1, |A|, |B|) or not finite in one only. Sums of powers (m2, m3,
-// m4) and indices are shown and not judged.
+// A replication check. Within: the same runs on the same tokens, both whole, the same arrays of the
+// same blocks and shapes, no judged value with |B − A| > tolerance · max(1, |A|, |B|) or not finite
+// in one only, and the same counts (visible, n_nan, n_inf). Sums of powers (m2, m3, m4) and indices
+// are shown and not judged.
 struct Verdict {
   double tolerance = 0;
   bool is_within = true;

@@ -72,12 +72,15 @@ Json run_json(const RunComparison& run, JsonNumbers& numbers) {
               {"notes", run.notes},
               {"only_a", run.only_a},
               {"only_b", run.only_b},
+              {"in_part", run.in_part},
               {"sites", Json::array()},
               {"indices", Json::array()}};
   for (const SiteDifference& site : run.sites) out["sites"].push_back(site_json(site, numbers));
   for (const IndexDifference& index : run.indices)
-    out["indices"].push_back(
-        {{"dataset", index.dataset}, {"compared", index.n_compared}, {"unequal", index.n_unequal}});
+    out["indices"].push_back({{"dataset", index.dataset},
+                              {"compared", index.n_compared},
+                              {"unequal", index.n_unequal},
+                              {"judged", index.is_judged}});
   out["sinks"] = sinks_json(run, numbers);
   return out;
 }

@@ -75,6 +75,8 @@ std::string inputs_text(const Comparison& c) {
     for (const std::string& note : run.notes) text += fmt::format("{}{}\n", which, note);
     if (!run.only_a.empty()) text += fmt::format("{}only in A: {}\n", which, only_text(run.only_a));
     if (!run.only_b.empty()) text += fmt::format("{}only in B: {}\n", which, only_text(run.only_b));
+    if (!run.in_part.empty())
+      text += fmt::format("{}compared in part: {}\n", which, only_text(run.in_part));
   }
   if (!c.runs_only_a.empty())
     text += fmt::format("runs only in A: {}\n", fmt::join(c.runs_only_a, ", "));

@@ -3,11 +3,13 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "core/capture_reader.h"
 #include "tests/app/cli_run.h"
 #include "tests/app/small_capture.h"
+#include "tests/support/h5_reference.h"
 #include "tests/support/shared_files.h"
 
 namespace sinkscope {
@@ -94,7 +96,12 @@ TEST_F(CompareRuns, TheLargestDifferenceIsWhereAPlainLoopFindsIt) {
   EXPECT_THAT(text_run.out,
               AllOf(HasSubstr("the same 24 tokens"), HasSubstr("'float32' in A, 'bfloat16' in B"),
                     HasSubstr("only in A: attention/pattern"), HasSubstr("not within 1e-06")));
-  EXPECT_EQ(cli({"compare", a, b, "--tolerance", "1"}).code, 0);
+  // Whatever the tolerance: B has no maps.
+  const CliRun loose = cli({"compare", a, b, "--tolerance", "1"});
+  EXPECT_EQ(loose.code, 1);
+  EXPECT_THAT(loose.err, HasSubstr("only A has attention/pattern"));
+  const std::string whole = capture("c.h5", {"--text", text});
+  EXPECT_EQ(cli({"compare", whole, b, "--tolerance", "1"}).code, 0);
 
   const auto left = CaptureReader::open(a), right = CaptureReader::open(b);
   const auto dims = left->dims("run0", "residual/stream");
@@ -120,6 +127,33 @@ TEST_F(CompareRuns, TheLargestDifferenceIsWhereAPlainLoopFindsIt) {
     ++s;
   }
   EXPECT_EQ(s, dims[0]);
+}
+
+TEST_F(CompareRuns, AToleranceAllowsNothingToBeMissing) {
+  const std::string text = "hello there, all of you";
+  const std::string whole = capture("whole.h5", {"--text", text, "--record", "maps"});
+  const std::string stats = capture("stats.h5", {"--text", text, "--record", "stats"});
+  const std::string one = capture("one.h5", {"--text", text, "--record", "maps", "--layers", "1"});
+  for (const auto& [a, b] : {std::pair(whole, stats), std::pair(stats, whole)}) {
+    const CliRun run = cli({"compare", a, b, "--tolerance", "1e300"});
+    EXPECT_EQ(run.code, 1) << run.out;
+    EXPECT_THAT(run.out, HasSubstr("residual/stream"));
+  }
+  const CliRun run = cli({"compare", whole, one, "--tolerance", "1e300"});
+  EXPECT_EQ(run.code, 1);
+  EXPECT_THAT(run.err, HasSubstr("other blocks: attention/pattern"));
+}
+
+TEST_F(CompareRuns, CountsAreJudged) {
+  const std::string a = capture("a.h5", {"--text", "hello there", "--record", "stats"});
+  for (const char* dataset : {"run0/attention/visible", "run0/stats/hook_resid_post/token/n_nan"}) {
+    const std::string b = folder_ + "/b.h5";
+    std::filesystem::copy_file(a, b, std::filesystem::copy_options::overwrite_existing);
+    test::set_first_integer(b, dataset, 99);
+    EXPECT_EQ(cli({"compare", a, b, "--tolerance", "0"}).code, 1) << dataset;
+    EXPECT_THAT(cli({"compare", a, b, "--tolerance", "0"}).err,
+                HasSubstr(std::string(dataset).substr(5) + ": 1 of"));
+  }
 }
 
 TEST(FieldCases, FC23_InputsThatDifferInBosAreSaidBeforeTheNumbers) {

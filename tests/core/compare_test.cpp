@@ -180,6 +180,23 @@ TEST(Verdict, IsMixedAbsoluteAndRelativeAndLeavesSumsOfPowersOut) {
   EXPECT_TRUE(judge({comparison}, 0.002).is_within);
   EXPECT_FALSE(judge({comparison}, 0.0019).is_within);
   EXPECT_THAT(judge({comparison}, 0.0019).reasons.front(), ::testing::HasSubstr("residual/stream"));
+  const RunComparison good = comparison.runs.front();
+  const auto is_within = [&](const RunComparison& changed) {
+    comparison.runs = {changed};
+    return judge({comparison}, 1).is_within;
+  };
+  EXPECT_TRUE(is_within(good));
+  for (auto list : {&RunComparison::only_a, &RunComparison::only_b, &RunComparison::in_part}) {
+    RunComparison lacking = good;
+    (lacking.*list).emplace_back("attention/pattern");
+    EXPECT_FALSE(is_within(lacking));
+  }
+  RunComparison counted = good;
+  counted.indices = {{"stats/hook_mlp_out/token/max_dim", 10, 3, false}};
+  EXPECT_TRUE(is_within(counted));
+  counted.indices.push_back({"attention/visible", 10, 1, true});
+  EXPECT_FALSE(is_within(counted));
+  comparison.runs = {good};
   comparison.runs.front().same_tokens = false;
   EXPECT_FALSE(judge({comparison}, 1).is_within);
   comparison.runs.clear();

@@ -152,4 +152,42 @@ std::string H5Reference::text(const std::string& object, const std::string& name
   return texts(object, name).at(0);
 }
 
+void set_first_integer(const std::string& file, const std::string& dataset, int value) {
+  const Handle opened(H5Fopen(file.c_str(), H5F_ACC_RDWR, H5P_DEFAULT), H5Fclose, file);
+  const Handle array(H5Dopen2(opened, dataset.c_str(), H5P_DEFAULT), H5Dclose, dataset);
+  const Handle space(H5Dget_space(array), H5Sclose, dataset);
+  const std::vector<hsize_t> first(static_cast<std::size_t>(H5Sget_simple_extent_ndims(space)), 0);
+  const std::vector<hsize_t> one(first.size(), 1);
+  check(H5Sselect_hyperslab(space, H5S_SELECT_SET, first.data(), nullptr, one.data(), nullptr),
+        dataset);
+  const Handle memory(H5Screate_simple(1, one.data(), nullptr), H5Sclose, dataset);
+  check(H5Dwrite(array, H5T_NATIVE_INT, memory, space, H5P_DEFAULT, &value), dataset);
+}
+
+void move_elsewhere(const std::string& file, const std::string& dataset, Elsewhere how) {
+  const std::string other = file + ".other.h5";
+  const Handle opened(H5Fopen(file.c_str(), H5F_ACC_RDWR, H5P_DEFAULT), H5Fclose, file);
+  const Handle target(H5Fcreate(other.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT), H5Fclose,
+                      other);
+  check(H5Ocopy(opened, dataset.c_str(), target, "values", H5P_DEFAULT, H5P_DEFAULT), dataset);
+  const Handle array(H5Dopen2(target, "values", H5P_DEFAULT), H5Dclose, dataset);
+  const Handle type(H5Dget_type(array), H5Tclose, dataset),
+      space(H5Dget_space(array), H5Sclose, dataset);
+  check(H5Ldelete(opened, dataset.c_str(), H5P_DEFAULT), dataset);
+  if (how == Elsewhere::external_link) {
+    check(H5Lcreate_external(other.c_str(), "values", opened, dataset.c_str(), H5P_DEFAULT,
+                             H5P_DEFAULT),
+          dataset);
+    return;
+  }
+  const Handle creation(H5Pcreate(H5P_DATASET_CREATE), H5Pclose, dataset);
+  if (how == Elsewhere::raw_file)
+    check(H5Pset_external(creation, (file + ".raw").c_str(), 0, H5F_UNLIMITED), dataset);
+  else
+    check(H5Pset_virtual(creation, space, other.c_str(), "values", space), dataset);
+  const Handle made(
+      H5Dcreate2(opened, dataset.c_str(), type, space, H5P_DEFAULT, creation, H5P_DEFAULT),
+      H5Dclose, dataset);
+}
+
 }  // namespace sinkscope::test

@@ -40,4 +40,13 @@ class H5Reference {
   std::int64_t file_ = -1;
 };
 
+// Puts a value into the first place of a dataset of integers. Throws std::runtime_error.
+void set_first_integer(const std::string& file, const std::string& dataset, int value);
+
+// Replaces a dataset by one of the same shape and type whose values lie in another file: by an
+// external link to it, in a raw file of its own, or in a virtual dataset. Throws
+// std::runtime_error.
+enum class Elsewhere { external_link, raw_file, virtual_dataset };
+void move_elsewhere(const std::string& file, const std::string& dataset, Elsewhere how);
+
 }  // namespace sinkscope::test

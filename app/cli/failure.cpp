@@ -44,7 +44,7 @@ std::optional<Failure> failure_of(const std::function<void()>& job) {
   } catch (const std::bad_alloc&) {
     return Failure{kExitDevice, "out of memory"};
   } catch (const std::filesystem::filesystem_error& error) {
-    return Failure{kExitIo, error.what()};
+    return Failure{kExitIo, fmt::format("{}: {}", error.path1().native(), error.code().message())};
   } catch (const std::exception& error) {
     return Failure{kExitDefect, fmt::format("defect: {}", error.what())};
   }

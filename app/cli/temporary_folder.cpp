@@ -13,8 +13,21 @@ namespace sinkscope {
 
 namespace fs = std::filesystem;
 
-TemporaryFolder::TemporaryFolder()
-    : path_((fs::temp_directory_path() / "sinkscope-XXXXXX").string()) {
+namespace {
+
+std::string pattern() {
+  std::error_code failure;
+  const fs::path folder = fs::temp_directory_path(failure);
+  if (!failure) return (folder / "sinkscope-XXXXXX").string();
+  const char* given = std::getenv("TMPDIR");
+  throw Error(ErrorKind::io,
+              fmt::format("{}: expected a folder for temporary files: {}; set TMPDIR",
+                          given == nullptr ? "/tmp" : given, failure.message()));
+}
+
+}  // namespace
+
+TemporaryFolder::TemporaryFolder() : path_(pattern()) {
   if (mkdtemp(path_.data()) == nullptr)
     throw Error(ErrorKind::io, fmt::format("{}: cannot be made; set TMPDIR", path_));
 }

@@ -14,6 +14,7 @@
 #include "capture/checkpoint/gguf_keys.h"
 #include "capture/checkpoint/gguf_roles.h"
 #include "capture/checkpoint/printable.h"
+#include "capture/checkpoint/spec_check.h"
 #include "core/error.h"
 
 namespace sinkscope {
@@ -70,9 +71,8 @@ void read_rope(const GgufKeys& keys, GgufModel& model) {
     model.obstacles.push_back(
         fmt::format("an odd number of rotary dimensions: {}", rope.rotary_dim));
   }
-  if (!(rope.theta > 0)) {
-    model.obstacles.push_back(fmt::format("rope base {}, expected more than 0", rope.theta));
-  }
+  if (const std::string wrong = wrong_rope_base(rope.theta); !wrong.empty())
+    model.obstacles.push_back("rope base " + wrong);
   // A factor without a type means linear; 0 means that there is none.
   double factor = keys.number("rope.scaling.factor").value_or(0);
   if (factor == 0) factor = keys.number("rope.scale_linear").value_or(0);
@@ -163,7 +163,7 @@ void read_spec(const GgufKeys& keys, const GgufFile& file, const GgufFamily& fam
   spec.n_ctx = keys.required("context_length", 1, kMostContext);
   const auto eps = keys.number("attention.layer_norm_rms_epsilon");
   const auto layer_norm_eps = keys.number("attention.layer_norm_epsilon");
-  if (!eps && !layer_norm_eps) {
+  if (!keys.has("attention.layer_norm_rms_epsilon") && !keys.has("attention.layer_norm_epsilon")) {
     model.obstacles.push_back(
         fmt::format("key \"{}\": is missing", keys.full_name("attention.layer_norm_rms_epsilon")));
   }
@@ -273,7 +273,10 @@ GgufModel describe_gguf(const GgufFile& file, const std::string& path) {
   if (family == nullptr)
     model.obstacles.push_back(
         spec.architecture.empty()
-            ? "the key \"general.architecture\" is missing"
+            ? fmt::format("the key \"general.architecture\" {}",
+                          file.find_key("general.architecture") == nullptr
+                              ? "is missing"
+                              : "is empty or no text, expected the architecture's name")
             : fmt::format("architecture \"{}\" cannot be run; known in GGUF files are {}",
                           printable(spec.architecture), gguf_family_names()));
   const bool one_plus = stores_one_plus(spec.architecture);

@@ -86,8 +86,9 @@ void parse_norms(const JsonKeys& keys, HfConfig& out) {
   spec.norm_eps = 1e-6;
   for (const char* name : {"layer_norm_epsilon", "layer_norm_eps", "rms_norm_eps"})
     spec.norm_eps = keys.number(name).value_or(spec.norm_eps);
-  if (!(spec.norm_eps >= 0))
-    out.obstacles.push_back(fmt::format("the norms' epsilon is {}", spec.norm_eps));
+  if (!(spec.norm_eps >= 0 && spec.norm_eps <= 1))
+    out.obstacles.push_back(
+        fmt::format("the norms' epsilon is {}, expected 0 to 1", spec.norm_eps));
   spec.pre_affine = keys.boolean("pre_affine").value_or(false);
   const int offset = norm_offset_of(spec.architecture);
   spec.norm_offset = std::max(offset, 0);
@@ -265,12 +266,14 @@ void add_generation_config(HfConfig& config, const std::string& text, const std:
   const Json document = parse_json(text, where);
   if (!document.is_object()) throw Error(ErrorKind::corrupt, where + ": it is not a JSON object");
   const JsonKeys keys(document, where);
-  const auto fill = [&](const char* name, bool said, int& id) {
+  const auto id_of = [&](const char* name, bool said, int id) {
     const auto given = keys.first_whole(name, 0, (std::int64_t{1} << 31) - 1);
-    if (given && !said) id = static_cast<int>(*given);
+    return given && !said ? static_cast<int>(*given) : id;
   };
-  fill("bos_token_id", config.says_bos, config.spec.bos_id);
-  fill("eos_token_id", config.says_eos, config.spec.eos_id);
+  const int bos = id_of("bos_token_id", config.says_bos, config.spec.bos_id);
+  const int eos = id_of("eos_token_id", config.says_eos, config.spec.eos_id);
+  config.spec.bos_id = bos;
+  config.spec.eos_id = eos;
 }
 
 }  // namespace sinkscope

@@ -10,6 +10,7 @@
 #include "capture/checkpoint/family.h"
 #include "capture/checkpoint/json_keys.h"
 #include "capture/checkpoint/printable.h"
+#include "capture/checkpoint/spec_check.h"
 
 namespace sinkscope {
 namespace {
@@ -82,7 +83,8 @@ void check(const RopeSpec& rope, HfConfig& out) {
     out.obstacles.push_back(
         fmt::format("original_max_position_embeddings is {}", rope.original_context));
   }
-  if (!(rope.theta > 0)) out.obstacles.push_back(fmt::format("rope_theta is {}", rope.theta));
+  if (const std::string wrong = wrong_rope_base(rope.theta); !wrong.empty())
+    out.obstacles.push_back("rope_theta is " + wrong);
 }
 
 }  // namespace

@@ -56,7 +56,13 @@ HfConfig read_config(const fs::path& folder, std::string& config_text) {
   config_text = read_text_file(where);
   HfConfig config = parse_hf_config(config_text, where);
   const std::string generation = (folder / "generation_config.json").string();
-  if (is_there(generation)) add_generation_config(config, read_text_file(generation), generation);
+  if (!is_there(generation)) return config;
+  // It only completes the ids of BOS and EOS; many folders have none.
+  try {
+    add_generation_config(config, read_text_file(generation), generation);
+  } catch (const Error& error) {
+    config.warnings.push_back(fmt::format("{}; BOS and EOS are as config.json says", error.what()));
+  }
   return config;
 }
 
@@ -199,6 +205,8 @@ std::unique_ptr<ModelFiles> open_any(const std::string& path, const OpenOptions&
     return open_file(path, arch);
   }
   if (fs::is_symlink(fs::symlink_status(path, ignored))) {
+    if (leads_in_a_circle(path))
+      throw Error(ErrorKind::corrupt, path + ": symbolic links in a circle");
     throw Error(ErrorKind::not_found,
                 path + ": a symbolic link to a file that is not there (incomplete download?)");
   }

@@ -241,6 +241,12 @@ std::string pickle_advice(const std::string& file) {
       file);
 }
 
+bool leads_in_a_circle(const std::string& path) {
+  std::error_code failure;
+  return fs::status(path, failure).type() != fs::file_type::regular &&
+         failure == std::errc::too_many_symbolic_link_levels;
+}
+
 ShardSet find_shards(const std::string& folder, const OpenOptions& options) {
   const Names names = files_in(folder);
   const auto has = [&](const char* name) {
@@ -249,6 +255,8 @@ ShardSet find_shards(const std::string& folder, const OpenOptions& options) {
   if (has(kSingle)) {
     const fs::path path = fs::path(folder) / kSingle;
     if (!is_there(path)) {
+      if (leads_in_a_circle(path.string()))
+        throw Error(ErrorKind::corrupt, path.string() + ": symbolic links in a circle");
       throw Error(ErrorKind::not_found, path.string() +
                                             ": a symbolic link to a file that is not there "
                                             "(incomplete download?)");

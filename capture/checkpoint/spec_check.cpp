@@ -7,6 +7,13 @@
 #include <array>
 
 namespace sinkscope {
+
+std::string wrong_rope_base(double theta) {
+  constexpr double kLeast = 1, kMost = 1e15;
+  if (theta >= kLeast && theta <= kMost) return "";
+  return fmt::format("{}, expected {} to {}", theta, kLeast, kMost);
+}
+
 namespace {
 
 constexpr std::int64_t kMostLayers = 1024, kMostHeads = 1 << 14, kMostDims = 1 << 16,
@@ -216,7 +223,8 @@ std::string wrong_shared(const ArchSpec& spec) {
 }
 
 std::string wrong_rope(const RopeSpec& rope) {
-  if (!(rope.theta > 0)) return fmt::format("rope.theta is {}", rope.theta);
+  if (const std::string wrong = wrong_rope_base(rope.theta); !wrong.empty())
+    return "rope.theta is " + wrong;
   if (!(rope.factor > 0)) return fmt::format("rope.factor is {}", rope.factor);
   if (rope.original_context < 0)
     return fmt::format("rope.original_context is {}", rope.original_context);
@@ -279,7 +287,8 @@ std::string contradiction(const ArchSpec& spec) {
     wrong = "index without block needs latent or shared layers";
   if (wrong.empty()) wrong = wrong_streams(spec);
   if (wrong.empty()) wrong = wrong_shared(spec);
-  if (wrong.empty() && !(spec.norm_eps >= 0)) wrong = fmt::format("norm_eps is {}", spec.norm_eps);
+  if (wrong.empty() && !(spec.norm_eps >= 0 && spec.norm_eps <= 1))
+    wrong = fmt::format("norm_eps is {}, expected 0 to 1", spec.norm_eps);
   if (wrong.empty() && spec.query_growth != 0 && !(spec.query_growth_context > 0))
     wrong = "query_growth needs a query_growth_context above 0";
   if (wrong.empty()) wrong = wrong_rope(spec.rope);

@@ -12,4 +12,8 @@ namespace sinkscope {
 // overflow and lists that reach every layer.
 std::string contradiction(const ArchSpec& spec);
 
+// "" for a base of rotary positions between 1 and 1e15, else "1e-300, expected 1 to 1e+15": below
+// 1 frequencies grow with the dimension.
+std::string wrong_rope_base(double theta);
+
 }  // namespace sinkscope

@@ -66,7 +66,7 @@ class DocumentBuilder {
   template <class Exception>
   bool parse_error(std::size_t at, const std::string&, const Exception& e) {
     if constexpr (!std::is_same_v<Exception, Json::parse_error>)
-      refuse(fmt::format("not JSON: {}", printable(e.what())));  // a number beyond every range
+      refuse(fmt::format("not JSON: {}", json_reason(e.what())));  // a number beyond every range
     refuse(fmt::format("not JSON at byte {}{}", at,
                        text_.starts_with("version https://git-lfs")
                            ? ": a Git-LFS pointer, not the file itself"
@@ -123,6 +123,11 @@ class DocumentBuilder {
 bool is_there(const std::string& path) {
   std::error_code ignored;
   return fs::symlink_status(path, ignored).type() != fs::file_type::not_found;
+}
+
+std::string json_reason(const std::string& what) {
+  const std::size_t end = what.starts_with("[json.exception") ? what.find("] ") : std::string::npos;
+  return printable(end == std::string::npos ? what : what.substr(end + 2));
 }
 
 nlohmann::json parse_json(const std::string& text, const std::string& path) {

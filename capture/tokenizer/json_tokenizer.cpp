@@ -290,7 +290,7 @@ std::unique_ptr<Tokenizer> read_json_tokenizer(const Json& json, const Json& con
     return JsonReader(json, config).read();
   } catch (const Json::exception& e) {
     throw Error(ErrorKind::corrupt, fmt::format("'{}' is no tokenizer.json as expected: {}", where,
-                                                printable(e.what())));
+                                                json_reason(e.what())));
   }
 }
 

@@ -220,7 +220,7 @@ std::unique_ptr<Tokenizer> open_sentencepiece_tokenizer(const std::string& model
   } catch (const Json::exception& e) {
     throw Error(ErrorKind::corrupt, fmt::format("'{}': tokenizer_config.json or added_tokens.json "
                                                 "beside it is not as expected: {}",
-                                                model_path, printable(e.what())));
+                                                model_path, json_reason(e.what())));
   }
 }
 

@@ -359,6 +359,25 @@ TEST(HfConfig, QuantizationConfig) {
             ErrorKind::corrupt);
 }
 
+TEST(HfConfig, NumbersBeyondBeliefAreObstacles) {
+  for (const double eps : {-1e-6, 1.5, 1e300})
+    EXPECT_THAT(with("llama", {{"rms_norm_eps", eps}}).obstacles, Contains(HasSubstr("epsilon is")))
+        << eps;
+  for (const double theta : {1e-300, 0.0, -1.0, 1e300})
+    EXPECT_THAT(with("llama", {{"rope_parameters", nullptr}, {"rope_theta", theta}}).obstacles,
+                Contains(HasSubstr("rope_theta is")))
+        << theta;
+  EXPECT_THAT(with("llama", {{"rms_norm_eps", 1e-5}}).obstacles, IsEmpty());
+}
+
+TEST(HfConfig, AMessageNamesNoLibrary) {
+  const auto [kind, message] =
+      failure_of([] { parse_hf_config(R"({"rms_norm_eps": 1e999})", "config.json"); });
+  EXPECT_EQ(kind, ErrorKind::corrupt);
+  EXPECT_THAT(message, HasSubstr("config.json: not JSON: number overflow"));
+  EXPECT_EQ(message.find("json.exception"), std::string::npos);
+}
+
 TEST(HfConfig, GenerationConfigFillsInWhatConfigLacks) {
   const std::string generation = R"({"bos_token_id": 7, "eos_token_id": [9, 10]})";
   HfConfig silent = with("llama", {{"bos_token_id", nullptr}, {"eos_token_id", nullptr}});

@@ -7,6 +7,7 @@
 #include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <limits>
 
 #include "capture/checkpoint/file_reader.h"
 #include "capture/checkpoint/gguf_file.h"
@@ -52,10 +53,49 @@ TEST(HostileFiles, LinksInACircleAreNamed) {
     try {
       const auto model = open_model(folder);
       for (const std::string& obstacle : model->obstacles()) said += obstacle;
+      for (const std::string& warning : model->warnings()) said += warning;
     } catch (const Error& e) {
       said = e.what();
     }
     EXPECT_THAT(said, HasSubstr(name));
+    EXPECT_EQ(said.find("incomplete download"), std::string::npos) << said;
+  }
+  const std::string loop = scratch_folder() + "/loop.gguf";
+  fs::create_symlink("loop.gguf", loop);
+  EXPECT_THAT(failure([&] { open_model(loop); }, ErrorKind::corrupt), HasSubstr("in a circle"));
+}
+
+TEST(HostileFiles, AKeyOfAnotherTypeIsNotCalledMissing) {
+  const auto obstacles = [](const test::GgufBytes& gguf) {
+    const std::string path = scratch_folder() + "/a.gguf";
+    gguf.write(path);
+    std::string all;
+    for (const std::string& obstacle : open_model(path)->obstacles()) all += obstacle + "\n";
+    return all;
+  };
+  test::GgufBytes typed, unnumbered;
+  typed.key("general.architecture", std::uint32_t{7});
+  EXPECT_THAT(obstacles(typed), HasSubstr("no text"));
+  EXPECT_EQ(obstacles(typed).find("is missing"), std::string::npos) << obstacles(typed);
+  unnumbered.key("general.architecture", "llama")
+      .key("llama.block_count", std::uint32_t{1})
+      .key("llama.attention.layer_norm_rms_epsilon", std::numeric_limits<float>::quiet_NaN());
+  EXPECT_THAT(obstacles(unnumbered), HasSubstr("rms_epsilon\": expected a finite number"));
+  EXPECT_EQ(obstacles(unnumbered).find("rms_epsilon\": is missing"), std::string::npos);
+}
+
+// It completes two ids; a model without it can be run.
+TEST(HostileFiles, ABrokenGenerationConfigIsAWarning) {
+  for (const char* text : {"[1]", R"({"bos_token_id": "x"})", R"({"eos_token_id": {}})", "{", ""}) {
+    auto folder = tiny_folder();
+    folder.config["bos_token_id"] = 5;
+    const std::string path = folder.write(scratch_folder());
+    std::ofstream(path + "/generation_config.json") << text;
+    const auto model = open_model(path);
+    EXPECT_THAT(model->obstacles(), ::testing::IsEmpty()) << text;
+    EXPECT_THAT(model->warnings(), ::testing::Contains(HasSubstr("generation_config.json")))
+        << text;
+    EXPECT_EQ(model->spec().bos_id, 5) << text;
   }
 }
 

@@ -3,6 +3,8 @@
 
 #include <ostream>
 
+#include "app/cli/terminal_text.h"
+
 namespace sinkscope {
 
 void Console::note(const std::string& sentence) const {
@@ -29,7 +31,7 @@ std::string one_line(const std::string& text) {
     }
   }
   while (!line.empty() && line.back() == ' ') line.pop_back();
-  return line;
+  return terminal_text(line);
 }
 
 }  // namespace sinkscope

@@ -15,8 +15,12 @@ struct Console {
   std::ostream& out;
   std::ostream& err;
   Verbosity verbosity = Verbosity::normal;
-  bool err_is_terminal = false;  // a person watches err: a progress bar makes sense there
-  bool color = false;            // err may carry color (a terminal, and NO_COLOR is not set)
+  bool err_is_terminal = false;   // a person watches err: a progress bar makes sense there
+  bool color = false;             // err may carry color (a terminal, and NO_COLOR is not set)
+  std::ostream* bytes = nullptr;  // where data go as they are (-o -); null: to `out`
+
+  // `out` is for texts: what a terminal would obey is escaped on the way (terminal_text.h).
+  std::ostream& data() const { return bytes != nullptr ? *bytes : out; }
 
   // One line on err each; nothing with -q.
   void note(const std::string& sentence) const;
@@ -25,7 +29,8 @@ struct Console {
   void detail(const std::string& sentence) const;
 };
 
-// The text as one line: line breaks become spaces, other control characters '?'.
+// The text as one line: line breaks become spaces, other ASCII control characters '?', what else a
+// terminal would obey is escaped.
 std::string one_line(const std::string& text);
 
 }  // namespace sinkscope

@@ -7,6 +7,7 @@
 #include <system_error>
 
 #include "app/cli/figure_inputs.h"
+#include "app/cli/input_files.h"
 #include "app/cli/output_file.h"
 #include "app/cli/render_figure.h"
 #include "core/error.h"
@@ -46,8 +47,9 @@ std::string figure_format(const std::string& output, const std::optional<std::st
 void draw_figure(const FigureRequest& request, const std::string& output, const std::string& format,
                  bool force, Console& console, const OpenOptions& options) {
   require_format(format);
+  require_apart(output, {request.inputs.begin(), request.inputs.end()});
   if (output != "-") make_folder_of(output);
-  OutputFile file(output, force, console.out);
+  OutputFile file(output, force, format == "csv" ? console.out : console.data());
   const OpenedInputs inputs = open_figure_inputs(request, console, options);
   const Figure figure = make_figure(request, inputs.inputs);
   file.stream() << (format == "csv" ? figure_csv(figure) : render_figure(request, figure, format));

@@ -7,10 +7,12 @@
 #include "app/cli/capture_runs.h"
 #include "app/cli/command_line.h"
 #include "app/cli/format_text.h"
+#include "app/cli/input_files.h"
 #include "app/cli/output_file.h"
 #include "app/cli/parse_text.h"
 #include "app/cli/recorded_array.h"
 #include "app/cli/run_cli.h"
+#include "app/cli/terminal_text.h"
 #include "app/cli/verbs.h"
 #include "core/error.h"
 #include "core/npy.h"
@@ -119,7 +121,8 @@ int run_dump(const std::vector<std::string>& args, Console& console) {
                     place.path, reader->whole_layers(run), array.n_missing, array.path));
   ArraySummary summary;
   if (output) {
-    OutputFile file(*output, force, console.out);
+    require_apart(*output, {path});
+    OutputFile file(*output, force, console.data());
     file.stream() << npy_header(array.type, array.dims);
     summary =
         stream_array(*reader, run, array, kBlockBytes, [&](const char* bytes, std::int64_t n) {
@@ -133,7 +136,8 @@ int run_dump(const std::vector<std::string>& args, Console& console) {
   }
   // With -o - the array is what goes down the pipe.
   std::ostream& text = output == "-" ? console.err : console.out;
-  text << (json ? as_json(run, hook, array, summary) : as_line(run, hook, array, summary));
+  text << terminal_text(json ? as_json(run, hook, array, summary)
+                             : as_line(run, hook, array, summary));
   return kExitDone;
 }
 

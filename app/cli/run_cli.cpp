@@ -12,6 +12,7 @@
 #include "app/cli/console.h"
 #include "app/cli/failure.h"
 #include "app/cli/parse_text.h"
+#include "app/cli/terminal_text.h"
 #include "app/cli/verbs.h"
 #include "core/error.h"
 
@@ -76,7 +77,10 @@ int dispatch(std::vector<std::string> args, Console& console) {
 
 int run_cli(const std::vector<std::string>& args, std::istream& in, std::ostream& out,
             std::ostream& err) {
-  Console console{in, out, err};
+  TerminalText escaped(*out.rdbuf());
+  std::ostream text(&escaped);
+  Console console{in, text, err};
+  console.bytes = &out;
   const char* terminal = std::getenv("TERM");
   const bool is_dumb = terminal == nullptr || std::string(terminal) == "dumb";
   console.err_is_terminal = &err == &std::cerr && !is_dumb && isatty(STDERR_FILENO) != 0;
@@ -85,8 +89,8 @@ int run_cli(const std::vector<std::string>& args, std::istream& in, std::ostream
   int code = kExitDone;
   const std::optional<Failure> failure = failure_of([&] {
     code = dispatch(args, console);
-    out.flush();
-    if (!out) throw Error(ErrorKind::io, "standard output: cannot write (disk full?)");
+    text.flush();
+    if (!text || !out) throw Error(ErrorKind::io, "standard output: cannot write (disk full?)");
   });
   if (!failure) return code;
   console.err << "sinkscope: " << one_line(failure->message) << std::endl;

@@ -49,6 +49,15 @@ Locks probe_lock(const std::string& path, int operation) {
   return Locks::work;
 }
 
+// Of a file that is yet to be made: what its folder's file system can do.
+Locks probe_folder(const std::string& path) {
+  const std::size_t slash = path.rfind('/');
+  const std::string folder = slash == std::string::npos ? "." : path.substr(0, slash + 1);
+  const Descriptor probe(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (probe.fd < 0 || ::flock(probe.fd, LOCK_SH | LOCK_NB) == 0) return Locks::work;
+  return errno == ENOSYS || errno == ENOLCK || errno == EOPNOTSUPP ? Locks::absent : Locks::work;
+}
+
 Handle access_list(Locks locks) {
   Handle list = own(H5Pcreate(H5P_FILE_ACCESS), ErrorKind::io, "HDF5 file access list");
   // Small pieces go straight to the file: a sieve buffer would be 64 kB for every open dataset.
@@ -75,7 +84,8 @@ void keep_metadata_in_memory(RawId file, const std::string& path) {
 
 File File::create(const std::string& path) {
   const Call call;
-  const Handle access = access_list(probe_lock(path, LOCK_EX));
+  const bool is_new = ::access(path.c_str(), F_OK) != 0;
+  const Handle access = access_list(is_new ? probe_folder(path) : probe_lock(path, LOCK_EX));
   File file;
   file.path_ = path;
   file.handle_ = own(H5Fcreate(path.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, access.id()),

@@ -125,9 +125,11 @@ void fill_pattern(CaptureWriter& writer, int run) {
 
 }  // namespace
 
-std::string small_capture(const std::string& folder) {
+std::string small_capture(const std::string& folder,
+                          const std::function<void(CaptureLayout&)>& change) {
   const std::string path = (std::filesystem::path(folder) / "small.h5").string();
-  const CaptureLayout plan = layout();
+  CaptureLayout plan = layout();
+  if (change) change(plan);
   const auto writer = CaptureWriter::create(path, plan, CaptureWriter::Existing::overwrite);
   for (int run = 0; run < static_cast<int>(plan.runs.size()); ++run) {
     for (const DatasetSpec& spec : datasets_of(plan, run))

@@ -162,11 +162,19 @@ def look(case, path, checker, counts):
     print(f"{case.name}: {result.stdout.strip()} (exit {result.returncode})", file=sys.stderr)
 
 
+def is_same_file(reference, path):
+    """h5diff exits 0 where arrays have other shapes, too: -c names what it did not compare. Of those
+    only an empty list is nothing to compare."""
+    result = subprocess.run(["h5diff", "-c", reference, path], capture_output=True, text=True)
+    not_compared = [line for line in result.stdout.splitlines() if line.startswith("Not comparable")
+                    and not ("/input/bos_positions>" in line and "empty dataset" in line)]
+    return result.returncode == 0 and not not_compared
+
+
 def finish(case, path, counts):
     process = case.start(path, True)
     _, errors = process.communicate()
-    same = process.returncode == 0 and subprocess.run(
-        ["h5diff", case.reference, path], capture_output=True).returncode == 0
+    same = process.returncode == 0 and is_same_file(case.reference, path)
     left = [name for name in os.listdir(os.path.dirname(path)) if name.startswith("run.h5.")]
     if same and not left:
         counts.resumed += 1

@@ -13,6 +13,7 @@
 #include "app/record_capture.h"
 #include "core/capture_reader.h"
 #include "core/error.h"
+#include "core/output_path.h"
 #include "core/sink_report.h"
 
 namespace sinkscope {
@@ -138,9 +139,8 @@ struct Part {
 void require_new_folder(const std::string& output) {
   if (output.empty())
     throw Error(ErrorKind::invalid_argument, "-o: expected a folder's name, found an empty one");
-  std::error_code ignored;
   for (const std::string& path : {output, output + ".part"})
-    if (fs::exists(path, ignored))
+    if (is_taken(path))
       throw Error(ErrorKind::invalid_argument, fmt::format("{}: exists already", path));
 }
 

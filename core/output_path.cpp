@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <filesystem>
+#include <string_view>
 
 #include "core/error.h"
 
@@ -40,6 +41,19 @@ void require_regular_or_absent(const std::string& path) {
               fmt::format("{}: expected a file, found {}", path, name_of(type)));
 }
 
+// NAME.part and what stands beside it (core/FORMAT.md, section 14).
+bool is_unfinished_name(std::string name) {
+  for (bool goes_on = true; goes_on;) {
+    goes_on = false;
+    for (const char* suffix : {".tmp", ".before", ".state", ".redo"}) {
+      if (!name.ends_with(suffix)) continue;
+      name.resize(name.size() - std::string_view(suffix).size());
+      goes_on = true;
+    }
+  }
+  return name.ends_with(".part");
+}
+
 }  // namespace
 
 void require_output_path(const std::string& path, const std::string& longest_suffix) {
@@ -51,8 +65,35 @@ void require_output_path(const std::string& path, const std::string& longest_suf
     throw Error(ErrorKind::invalid_argument,
                 fmt::format("{}…: expected a file's name of at most {} bytes, found {}",
                             path.substr(0, 40), longest, name.native().size()));
+  if (is_unfinished_name(name.native()))
+    throw Error(ErrorKind::invalid_argument,
+                fmt::format("{}: is how an unfinished file is named: expected another name", path));
   require_regular_or_absent(path);
   require_regular_or_absent(path + ".part");
+}
+
+void require_capture_path(const std::string& path) {
+  if (path == "-")
+    throw Error(ErrorKind::invalid_argument,
+                "-o -: a capture cannot be written to standard output: expected a file's name");
+  require_output_path(path, kCaptureSuffix);
+}
+
+bool is_taken(const std::string& path) {
+  std::error_code ignored;
+  return fs::symlink_status(path, ignored).type() != fs::file_type::not_found;
+}
+
+void require_not_input(const std::string& output, const std::vector<std::string>& inputs) {
+  std::error_code ignored;
+  for (const std::string& input : inputs) {
+    if (fs::equivalent(output, input, ignored))
+      throw Error(ErrorKind::invalid_argument,
+                  fmt::format("{}: -o is the input itself ({})", output, input));
+    if (fs::equivalent(output + ".part", input, ignored))
+      throw Error(ErrorKind::invalid_argument,
+                  fmt::format("{}: is made as {}.part, which is the input itself", output, output));
+  }
 }
 
 void require_folder_of(const std::string& path) {

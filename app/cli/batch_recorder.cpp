@@ -9,6 +9,7 @@
 #include <sstream>
 #include <utility>
 
+#include "app/cli/input_files.h"
 #include "app/cli/record_job.h"
 #include "app/cli/stop_signals.h"
 #include "capture/checkpoint/text_file.h"
@@ -33,6 +34,14 @@ void require_files(const PromptFlags& prompt) {
       throw Error(ErrorKind::not_found, fmt::format("{}: no such file", *file));
 }
 
+void make_folders(const fs::path& folder) {
+  std::error_code failure;
+  if (!folder.empty()) fs::create_directories(folder, failure);
+  if (failure)
+    throw Error(ErrorKind::io, fmt::format("{}: the folder cannot be made: {}", folder.native(),
+                                           failure.message()));
+}
+
 }  // namespace
 
 BatchRecorder::BatchRecorder(std::vector<BatchEntry> entries, BatchReport& report, Console& console)
@@ -42,6 +51,7 @@ void BatchRecorder::require_free_names() const {
   for (const BatchEntry& entry : entries_) {
     try {
       require_free_name(entry.flags);
+      require_apart(*entry.flags.output, {report_.manifest});
     } catch (const Error& error) {
       throw Error(error.kind(), fmt::format("{}: {}", entry.where, error.what()));
     }
@@ -97,7 +107,7 @@ bool BatchRecorder::record(const BatchEntry& entry) {
     return true;
   }
   const fs::path folder = fs::path(*entry.flags.output).parent_path();
-  if (!folder.empty()) fs::create_directories(folder);
+  make_folders(folder);
   CaptureFlags flags = entry.flags;
   const CaptureJob job = plan(entry, flags);
   if (!record_job(flags, job, place_, console_)) return false;

@@ -58,7 +58,7 @@ std::vector<std::string> pick_runs(const CaptureReader& reader, const std::strin
     const std::vector<std::string> so_named = runs_named(reader, name);
     if (so_named.size() == 1) return so_named;
     if (so_named.size() > 1)
-      throw Error(ErrorKind::invalid_argument,
+      throw Error(ErrorKind::not_found,
                   fmt::format("{}: {} runs are named '{}': expected one of {}", reader.path(),
                               so_named.size(), name, fmt::join(so_named, ", ")));
     const std::string there = runs.size() > 8 ? fmt::format("{} to {}", runs.front(), runs.back())

@@ -62,11 +62,12 @@ void set_field(CommandLine& command, const std::string& key, const Json& value,
                   fmt::format("{}: unknown field; expected {}", key, fmt::join(known, ", ")));
 }
 
-// A name as a part of a file's name.
+// A name as a part of a file's name; dots alone would be a folder that the output is not meant for.
 std::string file_part(const std::string& name) {
   std::string part;
+  const bool is_dots = name.find_first_not_of('.') == std::string::npos;
   for (const char c : name)
-    part += c == '/' || c == '\\' || static_cast<unsigned char>(c) < 0x20 ? '-' : c;
+    part += is_dots || c == '/' || c == '\\' || static_cast<unsigned char>(c) < 0x20 ? '-' : c;
   return part.empty() ? "-" : part;
 }
 

@@ -16,8 +16,7 @@ namespace fs = std::filesystem;
 
 void require_new_file(const std::string& path, bool force) {
   require_output_path(path);
-  std::error_code ignored;
-  if (!force && fs::exists(path, ignored))
+  if (!force && is_taken(path))
     throw Error(ErrorKind::invalid_argument,
                 fmt::format("{}: exists already; --force replaces it", path));
 }

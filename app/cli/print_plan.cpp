@@ -8,6 +8,7 @@
 
 #include "app/cli/format_text.h"
 #include "capture/prediction.h"
+#include "core/error.h"
 #include "core/number_text.h"
 
 namespace sinkscope {
@@ -87,6 +88,14 @@ std::string format_about(double seconds) {
 
 double expected_seconds(const ModelFiles& model, const CaptureRequest& request) {
   return expected_of(model, request).seconds;
+}
+
+void warn_of_little_space(const std::string& path, std::int64_t needed, const Console& console) {
+  try {
+    require_free_space(path, needed);
+  } catch (const Error& error) {
+    console.warn(error.what());
+  }
 }
 
 }  // namespace sinkscope

@@ -23,4 +23,7 @@ double expected_seconds(const ModelFiles& model, const CaptureRequest& request);
 // A time that is an estimate: "0.8 s", "42 s", "12 min", "3.4 h".
 std::string format_about(double seconds);
 
+// One warning where the disk of `path` has not room for so many bytes.
+void warn_of_little_space(const std::string& path, std::int64_t needed, const Console& console);
+
 }  // namespace sinkscope

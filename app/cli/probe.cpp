@@ -9,6 +9,7 @@
 #include "app/cli/capture_flags.h"
 #include "app/cli/engine_job.h"
 #include "app/cli/format_text.h"
+#include "app/cli/input_files.h"
 #include "app/cli/output_file.h"
 #include "app/cli/parse_text.h"
 #include "app/cli/record_job.h"
@@ -118,6 +119,8 @@ int run_probe(const std::vector<std::string>& args, Console& console) {
     throw Error(ErrorKind::invalid_argument,
                 "probe: --kernel is not taken: the fused body computes attention where it can");
   std::optional<OutputFile> output;  // before minutes of work, not after
+  require_apart(flags.output.value_or("-"), {flags.model, flags.prompt.text_file,
+                                             flags.prompt.tokens_file, flags.prompt.prompts});
   if (flags.output) output.emplace(*flags.output, flags.force, console.out);
   const std::future<void> warming = warm_engine();
   const auto model = open_runnable(flags.model, flags.run.opening, console);

@@ -38,11 +38,10 @@ void require_device(const CaptureRequest& request) {
 }
 
 void require_new_capture(const std::string& path, bool force) {
-  require_output_path(path, kCaptureSuffix);
+  require_capture_path(path);
   require_folder_of(path);
-  std::error_code ignored;
   for (const std::string& name : {path, path + ".part"})
-    if (!force && std::filesystem::exists(name, ignored))
+    if (!force && is_taken(name))
       throw Error(ErrorKind::invalid_argument,
                   fmt::format("{}: exists already; --force replaces it", name));
 }

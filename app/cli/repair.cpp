@@ -9,6 +9,7 @@
 
 #include "app/cli/command_line.h"
 #include "app/cli/format_text.h"
+#include "app/cli/input_files.h"
 #include "app/cli/output_file.h"
 #include "app/cli/run_cli.h"
 #include "app/cli/verbs.h"
@@ -16,6 +17,7 @@
 #include "core/capture_check.h"
 #include "core/capture_reader.h"
 #include "core/error.h"
+#include "core/output_path.h"
 #include "core/recording_state.h"
 #include "core/shell_word.h"
 
@@ -27,11 +29,15 @@ namespace fs = std::filesystem;
 const char* const kHelp =
     "RUN.h5 is a capture or the name of one that was never finished (RUN.h5.part). Says which "
     "runs\n"
-    "and layers are whole and whether sinkscope capture --resume can go on. -o F.h5 copies what "
-    "is\n"
-    "there to a file that every verb reads, whole layers only; --discard takes the unfinished\n"
-    "recording and its state away. --check reads a piece of every array of all runs, or of the\n"
-    "first, and names what cannot be read: exit 1 then.\n\n"
+    "and layers are whole and whether sinkscope capture --resume can go on. -o F.h5 reads a piece "
+    "of\n"
+    "every array and then copies the file, byte by byte, to one that every verb reads: of runs "
+    "that\n"
+    "are not done the whole layers only. It copies nothing where an array cannot be read "
+    "(damaged,\n"
+    "or in another file): exit 3. --discard takes the unfinished recording and its state away.\n"
+    "--check reads a piece of every array of all runs, or of the first, and names what cannot be\n"
+    "read: exit 1 then.\n\n"
     "--json keys: schema (sinkscope.repair/1), conventions, file, complete, layers, runs [{name,\n"
     "whole_layers}], resumable_after (layers; null = cannot be resumed), first_run; with --check "
     "also unreadable\n"
@@ -142,19 +148,62 @@ std::vector<std::string> unreadable(const CaptureReader& capture, bool all_runs)
   return found;
 }
 
+// Arrays that lie in other files, or are none. Of what was never finished the values are not looked
+// at: those behind the whole layers are anything, and left out by every reader.
+std::vector<std::string> unusable(const CaptureReader& capture) {
+  if (capture.complete()) return unreadable(capture, true);
+  std::vector<std::string> found;
+  for (const std::string& run : capture.runs())
+    for (const std::string& path : dataset_paths(capture, run)) {
+      try {
+        capture.type(run, path);
+      } catch (const Error& error) {
+        found.emplace_back(error.what());
+      }
+    }
+  return found;
+}
+
+// What lies in other files, or cannot be read, would be missed in the copy.
+void require_readable(const CaptureReader& capture) {
+  const std::vector<std::string> failures = unusable(capture);
+  if (failures.empty()) return;
+  throw Error(ErrorKind::corrupt, fmt::format("nothing is copied, {} arrays cannot be read: {}",
+                                              failures.size(), failures.front()));
+}
+
 void copy_to(const std::string& from, const Flags& flags, Console& console) {
   replace_file(from, *flags.output);
   console.out << fmt::format("copied to {}\nnext: sinkscope sinks {}\n", *flags.output,
                              shell_word(*flags.output));
 }
 
+void take_away(const std::string& path, Console& console) {
+  remove_states(path);
+  std::error_code failure;
+  fs::remove(path, failure);
+  if (failure)
+    throw Error(ErrorKind::io, fmt::format("{}: cannot be removed: {}", path, failure.message()));
+  console.out << fmt::format("{} and its state are gone\n", path);
+}
+
+// An unfinished file by its name, which no capture can be read from.
+bool is_beyond_repair(const std::string& path) {
+  std::error_code ignored;
+  if (!path.ends_with(".part") || !fs::is_regular_file(path, ignored)) return false;
+  try {
+    CaptureReader::open(path);
+  } catch (const Error& error) {
+    return error.kind() == ErrorKind::corrupt;
+  }
+  return false;
+}
+
 void discard(const CaptureReader& capture, const std::string& path, Console& console) {
   if (capture.complete())
     throw Error(ErrorKind::invalid_argument,
                 fmt::format("{}: complete; --discard takes away unfinished recordings only", path));
-  remove_states(path);
-  fs::remove(path);
-  console.out << fmt::format("{} and its state are gone\n", path);
+  take_away(path, console);
 }
 
 }  // namespace
@@ -163,7 +212,8 @@ int run_repair(const std::vector<std::string>& args, Console& console) {
   Flags flags;
   CommandLine command("repair", "Says what of a recording is whole, and makes it readable.");
   command.positional("RUN.h5", flags.input, "a capture, or the name of an unfinished one");
-  command.value("-o,--output", flags.output, "F.h5", "copy what is whole to this file");
+  command.value("-o,--output", flags.output, "F.h5",
+                "copy it to this file, if every array can be read");
   command.value("--check", flags.check, "all|first", "read a piece of every array of the runs");
   command.flag("--discard", flags.discard, "take the unfinished recording away");
   command.flag("--force", flags.force, "replace an existing F.h5");
@@ -177,10 +227,19 @@ int run_repair(const std::vector<std::string>& args, Console& console) {
     throw Error(ErrorKind::invalid_argument,
                 fmt::format("repair: --check '{}', expected all or first", *flags.check));
 
-  if (flags.output) require_new_file(*flags.output, flags.force);
+  if (flags.output) {
+    require_capture_path(*flags.output);
+    require_new_file(*flags.output, flags.force);
+    require_apart(*flags.output, {flags.input});
+  }
   const std::string path = file_of(flags.input);
+  if (flags.discard && is_beyond_repair(path)) {
+    take_away(path, console);
+    return kExitDone;
+  }
   const auto capture = CaptureReader::open(path);
   const auto point = resumable(path, *capture);
+  if (flags.output) require_readable(*capture);
   std::vector<std::string> failures;
   if (flags.check) failures = unreadable(*capture, *flags.check == "all");
   if (flags.json) {

@@ -6,6 +6,7 @@
 
 #include "app/cli/capture_runs.h"
 #include "app/cli/command_line.h"
+#include "app/cli/input_files.h"
 #include "app/cli/model_weights.h"
 #include "app/cli/open_flags.h"
 #include "app/cli/output_file.h"
@@ -84,6 +85,7 @@ int run_rescale(const std::vector<std::string>& args, Console& console) {
                   : WeightRows{};
   const RescaleReport report = rescale_report(*reader, run, options, weights);
   if (flags.output) {
+    require_apart(*flags.output, {flags.input, flags.model, flags.opening.arch});
     OutputFile file(*flags.output, flags.force, console.out);
     file.stream() << rescale_json(report).dump() << '\n';
     file.close();

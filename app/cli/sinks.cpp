@@ -11,6 +11,7 @@
 #include "app/cli/capture_flags.h"
 #include "app/cli/capture_runs.h"
 #include "app/cli/format_text.h"
+#include "app/cli/input_files.h"
 #include "app/cli/parse_text.h"
 #include "app/cli/record_job.h"
 #include "app/cli/run_cli.h"
@@ -185,7 +186,12 @@ RecordFlags record_for(const SinkFlags& flags, const SinkOptions& options) {
 }
 
 int report_model(const SinkFlags& flags, const SinkOptions& options, Console& console) {
-  if (flags.output) require_new_capture(*flags.output, flags.force);
+  if (flags.output) {
+    require_new_capture(*flags.output, flags.force);
+    std::vector<std::optional<std::string>> inputs = inputs_of(flags.prompt);
+    inputs.insert(inputs.end(), {flags.input, flags.run.opening.arch});
+    require_apart(*flags.output, inputs);
+  }
   const ProgressMode mode = parse_progress_mode(flags.run.progress, console);
   const RecordFlags record = record_for(flags, options);
   CaptureRequest request = capture_request(flags.run, record);

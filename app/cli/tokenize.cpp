@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <ostream>
 
+#include "app/cli/input_files.h"
 #include "app/cli/open_text.h"
 #include "app/cli/output_file.h"
 #include "app/cli/prompts.h"
@@ -85,10 +86,11 @@ int run_tokenize(const std::vector<std::string>& args, Console& console) {
     throw Error(ErrorKind::invalid_argument,
                 "expected one of --json, --csv and --ids, found several");
   if (output && *output != "-") require_new_file(*output, force);
-  BosRule bos = parse_bos_rule(prompt.bos);
+  require_apart(output.value_or("-"), {model, prompt.text_file});
+  BosRule bos = bos_rule_of(prompt);
   const auto tokenizer =
       open_tokenizer_at(model, TokenizerOptions{prompt.pre_tokenizer.value_or("")});
-  const std::string given = prompt.text ? *prompt.text : read_whole(*prompt.text_file, console);
+  const std::string given = prompt.text ? *prompt.text : read_text(*prompt.text_file, console);
   const std::string text = fed_text(given, prompt.chat, *tokenizer, bos, console);
   const Encoding encoding = tokenizer->encode(text, bos);
   for (const std::string& warning : encoding.warnings) console.warn(warning);

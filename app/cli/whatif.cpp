@@ -10,6 +10,7 @@
 #include "app/cli/capture_flags.h"
 #include "app/cli/edit_flags.h"
 #include "app/cli/format_text.h"
+#include "app/cli/input_files.h"
 #include "app/cli/print_plan.h"
 #include "app/cli/record_job.h"
 #include "app/cli/run_cli.h"
@@ -59,12 +60,17 @@ const char* const kHelp =
     "--baseline RUN.h5 (a capture of the same model; RUN.h5::run3: one run): only the edited runs "
     "are\nrun and recorded, with that capture's tokens and options. A prompt beside it must be the "
     "same tokens.\nA baseline without residual/final_norm is run again, unrecorded, for the KL.\n\n"
-    "--json keys: schema (sinkscope.whatif/1), conventions, model, baseline_file (with "
-    "--baseline), runs,\ntokens, edits, loss, perplexity, kl {mean, max, max_run, max_token}, "
-    "not_retrained, touched, metrics,\nmax_abs, outliers {baseline, edited}, tables {layers, "
-    "sites, tensors, quantities}, by_run,\nfinal_norm_change (of models "
-    "without a head, where loss and kl are null), non_finite_values (null above). --csv: run, "
-    "quantity, "
+    "--json keys: schema (sinkscope.whatif/1), conventions, model, baseline_file (with\n"
+    "--baseline), runs, tokens, edits [as they were given], loss and perplexity {baseline, "
+    "edited},\n"
+    "kl {mean, max, max_run, max_token}, not_retrained, touched [{edit and, as far as it has "
+    "them,\n"
+    "tokens, dims, layers, heads, keys, places}], metrics {name: {baseline, edited}}, max_abs and\n"
+    "outliers {baseline, edited}, tables {layers, sites, tensors, quantities {name: {axis, "
+    "baseline,\n"
+    "edited}}}, by_run [{run, tokens, loss {baseline, edited}, kl {mean, max, max_token}}],\n"
+    "final_norm_change (of models without a head, where loss and kl are null),\n"
+    "non_finite_values (null above). --csv: run, quantity, "
     "layer, head, site, token, baseline, edited; of every\nrun, and of all together.\n--dry-run "
     "--json: as that of capture (sinkscope.plan/1).\n\n"
     "example: sinkscope whatif org/name --edit '{\"edit\":\"residual.clip\",\"limit\":100}' -o "
@@ -106,6 +112,7 @@ void add_calibration(const WhatIfFlags& flags, const ModelFiles& model, CaptureR
   if (!flags.calibration) return;
   PromptFlags prompt;
   prompt.bos = flags.prompt.bos;
+  prompt.no_special = flags.prompt.no_special;
   prompt.pre_tokenizer = flags.prompt.pre_tokenizer;
   (flags.calibration->ends_with(".jsonl") ? prompt.prompts : prompt.text_file) = flags.calibration;
   request.calibration = read_prompts(prompt, model, console);
@@ -145,7 +152,14 @@ int run_whatif(const std::vector<std::string>& args, Console& console) {
     throw Error(ErrorKind::invalid_argument, "expected one of --json and --csv, found both");
   if (!flags.output && !flags.dry_run)
     throw Error(ErrorKind::invalid_argument, "whatif: expected -o RUN.h5, the capture to make");
-  if (!flags.dry_run) require_new_capture(*flags.output, flags.force);
+  if (!flags.dry_run) {
+    require_new_capture(*flags.output, flags.force);
+    std::vector<std::optional<std::string>> inputs = inputs_of(flags.prompt);
+    inputs.insert(inputs.end(), {flags.model, flags.baseline, flags.calibration});
+    inputs.push_back(flags.run.opening.arch);
+    inputs.insert(inputs.end(), flags.edits.begin(), flags.edits.end());
+    require_apart(*flags.output, inputs);
+  }
   const ProgressMode mode = parse_progress_mode(flags.run.progress, console);
   const WhatIf what_if = read_edits(flags.edits, console);
   check(flags, what_if);
@@ -179,6 +193,7 @@ int run_whatif(const std::vector<std::string>& args, Console& console) {
   if (flags.dry_run) {
     require_device(request);
     print_plan(*model, request, table, flags.json ? PlanFormat::json : PlanFormat::text, console);
+    warn_of_little_space(flags.output.value_or("run.h5"), total_bytes(table), console);
     return kExitDone;
   }
   require_free_space(*flags.output, total_bytes(table));

@@ -65,6 +65,18 @@ TEST(Manifest, ListsMultiplyAndTheLastVariesFastest) {
   EXPECT_EQ(entries[6].flags.run.dtype, "bfloat16");
 }
 
+TEST(Manifest, ANameLeadsToNoOtherFolder) {
+  const auto entries = entries_of(
+      R"({"model": "m", "prompts": [{"text": "a", "name": ".."}, {"text": "a", "name": "."},
+          {"text": "a", "name": "a/../.."}, {"text": "a", "name": ".x"}],
+          "output": "{prompt}/r.h5"})");
+  ASSERT_EQ(entries.size(), 4u);
+  EXPECT_EQ(entries[0].flags.output, "out/--/r.h5");
+  EXPECT_EQ(entries[1].flags.output, "out/-/r.h5");
+  EXPECT_EQ(entries[2].flags.output, "out/a-..-../r.h5");
+  EXPECT_EQ(entries[3].flags.output, "out/.x/r.h5");
+}
+
 TEST(Manifest, LinesAndListsAreTheSame) {
   const std::string a = R"({"model":"a","text":"x"})", b = R"({"model":"b/","prompts":"f.jsonl"})";
   for (const std::string& manifest : {a + "\n\n" + b + "\n", "[" + a + ",\n" + b + "]"}) {
@@ -162,6 +174,29 @@ TEST(BatchVerb, ABadManifestIsOneLineAndExit2BeforeAnythingIsDone) {
   EXPECT_THAT(run.err, HasSubstr("m.jsonl:2: --rows"));
   EXPECT_FALSE(fs::exists(folder + "/out"));
   EXPECT_EQ(cli({"batch", folder + "/none.json"}).code, 3);
+}
+
+TEST(BatchVerb, AnOutputIsNeitherAnInputNorNamedLikeAnUnfinishedFile) {
+  const std::string folder = test::scratch_folder();
+  test::write_file(folder, "text.txt", "hello");
+  const std::string manifest = folder + "/m.json";
+  const auto run = [&](const std::string& output) {
+    test::write_file(folder, "m.json",
+                     R"({"model": ")" + kModel + R"(", "text-file": ")" + folder +
+                         R"(/text.txt", "output": ")" + output + R"("})");
+    return cli({"batch", manifest, "-o", folder, "--force"});
+  };
+  for (const char* name : {"text.txt", "m.json"}) {
+    const CliRun refused = run(name);
+    EXPECT_EQ(refused.code, 2) << refused.err;
+    EXPECT_THAT(refused.err, HasSubstr("is the input itself"));
+  }
+  EXPECT_EQ(test::read_file(folder + "/text.txt"), "hello");
+  for (const char* name : {"a.h5.part", "a.h5.part.state", "a.h5.part.redo", "a.h5.part.tmp"}) {
+    const CliRun refused = run(name);
+    EXPECT_EQ(refused.code, 2) << refused.err;
+    EXPECT_THAT(refused.err, HasSubstr("unfinished file"));
+  }
 }
 
 TEST(BatchVerb, ExistingFilesAreRefusedBeforeAnythingIsDone) {

@@ -160,6 +160,18 @@ TEST(Repair, CopiesWhatIsWholeAndTakesTheRestAway) {
   EXPECT_EQ(test::shell("sinkscope repair run.h5", folder).code, 3);
 }
 
+TEST(Repair, DiscardsAnUnfinishedFileThatIsNoHdf5) {
+  const std::string folder = test::scratch_folder();
+  test::write_file(folder, "run.h5.part", "cut off");
+  test::write_file(folder, "run.h5.part.state", "x");
+  test::write_file(folder, "other.h5", "not ours");
+  EXPECT_EQ(test::shell("sinkscope repair run.h5", folder).code, 3);
+  EXPECT_EQ(test::shell("sinkscope repair other.h5 --discard", folder).code, 3);
+  const test::CliRun gone = test::shell("sinkscope repair run.h5 --discard", folder);
+  EXPECT_EQ(gone.code, 0) << gone.err;
+  EXPECT_EQ(test::shell("ls", folder).out, "other.h5\n");
+}
+
 TEST(Repair, ChecksEveryArrayOfTheRuns) {
   const std::string folder = test::scratch_folder();
   ASSERT_EQ(

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "app/cli/run_cli.h"
+#include "core/capture_layout.h"
 #include "tests/app/cli_run.h"
 #include "tests/app/small_capture.h"
 #include "tests/support/shared_files.h"
@@ -78,6 +79,16 @@ TEST_F(SinksTest, ARunGoesByItsNameToo) {
   ASSERT_EQ(run.code, 0) << run.err;
   EXPECT_EQ(nlohmann::json::parse(run.out)["runs"][0]["name"], "run1");
   EXPECT_THAT(cli({"sinks", path, "--run", "longer"}).err, HasSubstr("(run0, run1)"));
+}
+
+TEST_F(SinksTest, ANameThatIsNoRunsAloneIsExit3LikeOneThatIsNone) {
+  const std::string twice = test::small_capture(test::scratch_folder(), [](CaptureLayout& layout) {
+    for (RunInput& run : layout.runs) run.name = "fox";
+  });
+  const CliRun run = cli({"sinks", twice, "--run", "fox"});
+  EXPECT_EQ(run.code, kExitCorrupt);
+  EXPECT_THAT(run.err, HasSubstr("2 runs are named 'fox': expected one of run0, run1"));
+  EXPECT_EQ(cli({"sinks", twice, "--run", "hen"}).code, kExitCorrupt);
 }
 
 TEST_F(SinksTest, AWrongPositionNamesItsFlag) {

@@ -51,6 +51,39 @@ TEST(OutputPath, OnlyAFileOrNothingMayBeThere) {
   EXPECT_THAT(refusal(folder + "/loop", ErrorKind::io), HasSubstr("loop: cannot be looked at"));
 }
 
+TEST(OutputPath, NamesOfUnfinishedFilesAreOurs) {
+  const std::string folder = test::scratch_folder();
+  for (const char* name :
+       {"a.h5.part", ".part", "a.h5.part.tmp", "a.h5.part.state", "a.h5.part.state.before",
+        "a.h5.part.state.tmp", "a.h5.part.redo", "a.h5.part.redo.tmp"})
+    EXPECT_THAT(refusal(folder + "/" + name), HasSubstr("unfinished file")) << name;
+  for (const char* name : {"a.tmp", "state.before", "a.redo", "apart", "a.part.h5"})
+    EXPECT_EQ(refusal(folder + "/" + name), "") << name;
+}
+
+TEST(OutputPath, AnInputIsNotWrittenOverUnderWhateverName) {
+  const std::string folder = test::scratch_folder();
+  const std::string input = folder + "/in.h5", other = folder + "/other.h5";
+  std::ofstream(input) << "x";
+  std::ofstream(other) << "y";
+  fs::create_symlink("in.h5", folder + "/link.h5");
+  fs::create_hard_link(input, folder + "/hard.h5");
+  fs::create_symlink("in.h5", folder + "/out.h5.part");
+  const auto is_refused = [&](const std::string& output) {
+    try {
+      require_not_input(output, {folder + "/not_there", input});
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::invalid_argument);
+      return true;
+    }
+    return false;
+  };
+  for (const char* name : {"in.h5", "link.h5", "hard.h5", "./in.h5", "out.h5"})
+    EXPECT_TRUE(is_refused(folder + "/" + name)) << name;
+  EXPECT_FALSE(is_refused(other));
+  EXPECT_FALSE(is_refused(folder + "/new.h5"));
+}
+
 TEST(OutputPath, NamesAreNeitherEmptyNorTooLong) {
   const std::string folder = test::scratch_folder();
   EXPECT_THAT(refusal(""), HasSubstr("-o: expected a file's name"));

@@ -37,13 +37,19 @@ const char* const kHelp =
     "--json keys: schema (sinkscope.capture/1), conventions, file, file_bytes, runs, tokens,\n"
     "mean_loss (nats per scored position), device, bytes_read (of stored weights), seconds {load,\n"
     "attention, statistics: parts of forward; forward, write: beside it; total}, peak_rss_bytes;\n"
-    "with --window also windows {rule, window, stride, count, scored, mean_loss,\n"
-    "perplexity, positions [begin, end, scored_from, bos]}.\n"
-    "Windows: rule hf is transformers' recipe (a position is scored by the first window that "
-    "holds\n"
-    "it; BOS where the text has it), rule llama.cpp scores the second half of windows side by "
-    "side,\n"
-    "each with BOS first where the text begins with it. Their perplexities cannot be compared.\n"
+    "with --window also windows {rule, window, stride, count, scored, mean_loss, perplexity,\n"
+    "position_loss (every scored position once), positions [begin, end, scored_from, weight, "
+    "bos]}.\n"
+    "Windows: rule hf is the recipe of transformers' documentation: a position is scored by the\n"
+    "first window that holds it, BOS stands where the text has it, and mean_loss is the mean of "
+    "the\n"
+    "windows' mean losses, each weighed by its labels less one: a window with n scored positions\n"
+    "counts n where it begins anew (the first; all when the stride is the window), n - 1 where it\n"
+    "has context. Rule llama.cpp scores the second half of windows side by side, each with BOS "
+    "first\n"
+    "where the text begins with it, every position once. perplexity = exp(mean_loss); those of "
+    "the\n"
+    "two rules cannot be compared.\n"
     "--dry-run: sizes by group of datasets, map chunks that no query sees left out; structure: "
     "names,\n"
     "attributes, texts and indexes. The time is an estimate for this machine's CPU.\n"
@@ -90,7 +96,8 @@ WindowScore score_of(const Windows& windows, const std::string& path) {
   for (const std::string& run : reader->runs())
     loss.push_back(reader->has(run, "logits/loss") ? reader->read_f64(run, "logits/loss")
                                                    : std::vector<double>());
-  if (loss.size() != windows.windows.size() || loss.front().empty()) return {0, std::nan("")};
+  if (loss.size() != windows.windows.size() || loss.front().empty())
+    return {0, std::nan(""), std::nan("")};
   return score_windows(windows.windows, loss);
 }
 
@@ -102,6 +109,7 @@ nlohmann::ordered_json windows_json(const Windows& windows, const WindowScore& s
     positions.push_back({{"begin", window.begin},
                          {"end", window.end},
                          {"scored_from", window.scored_from},
+                         {"weight", window.weight},
                          {"bos", runs[w].bos_positions}});
   }
   return {{"rule", name_of(windows.plan.rule)},
@@ -111,6 +119,7 @@ nlohmann::ordered_json windows_json(const Windows& windows, const WindowScore& s
           {"scored", score.n_scored},
           {"mean_loss", score.mean_loss},
           {"perplexity", std::exp(score.mean_loss)},
+          {"position_loss", score.position_loss},
           {"positions", positions}};
 }
 
@@ -152,6 +161,10 @@ void print_summary(const std::string& output, bool json, const CaptureJob& job,
         "{}\nperplexity {:.4f}, mean loss {:.4f} over the {} scored positions (rule {})\n",
         windows_text(windows.windows, runs, windows.plan), std::exp(score.mean_loss),
         score.mean_loss, score.n_scored, name_of(windows.plan.rule));
+    if (windows.plan.rule == WindowRule::hugging_face && windows.plan.stride < windows.plan.window)
+      console.out << fmt::format(
+          "(transformers' weights; with every scored position once: mean loss {:.4f})\n",
+          score.position_loss);
   }
   const std::string loss = std::isfinite(summary.mean_loss)
                                ? fmt::format("mean loss {:.4f}", summary.mean_loss)
@@ -219,6 +232,7 @@ int run_capture(const std::vector<std::string>& args, Console& console) {
                : flags.csv ? PlanFormat::csv
                            : PlanFormat::text,
                console);
+    warn_of_little_space(capture.output.value_or("run.h5"), total_bytes(job.table), console);
     return kExitDone;
   }
   if (is_whole) {

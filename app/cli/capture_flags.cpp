@@ -182,6 +182,7 @@ std::string canonical_command(const RunFlags& run, const RecordFlags& record,
     if (*flag.value && **flag.value != flag.standard)
       command += fmt::format(" {} {}", flag.name, **flag.value);
   if (prompt.chat) command += " --chat";
+  if (prompt.no_special) command += " --no-special";
   return command;
 }
 
@@ -189,6 +190,7 @@ void read_command(const std::string& command, RunFlags& run, RecordFlags& record
                   PromptFlags& prompt) {
   std::vector<std::string> words = split_at(command, ' ');
   prompt.chat |= std::erase(words, "--chat") > 0;
+  prompt.no_special |= std::erase(words, "--no-special") > 0;
   const std::vector<CanonicalFlag> flags = canonical_flags(run, record, prompt);
   bool ok = !words.empty() && words.front() == "capture" && words.size() % 2 == 1;
   for (std::size_t i = 1; ok && i + 1 < words.size(); i += 2) {

@@ -8,6 +8,7 @@
 
 #include "app/cli/capture_runs.h"
 #include "app/cli/format_text.h"
+#include "app/cli/input_files.h"
 #include "app/cli/parse_text.h"
 #include "app/cli/record_job.h"
 #include "app/record_capture.h"
@@ -28,6 +29,7 @@ void require_no_text_flags(const PromptFlags& prompt) {
   const std::pair<const char*, bool> text_flags[] = {
       {"--chat", prompt.chat},
       {"--bos", prompt.bos.has_value()},
+      {"--no-special", prompt.no_special},
       {"--pre-tokenizer", prompt.pre_tokenizer.has_value()},
       {"--window", prompt.window.has_value()},
       {"--stride", prompt.stride.has_value()},
@@ -38,6 +40,15 @@ void require_no_text_flags(const PromptFlags& prompt) {
       throw Error(
           ErrorKind::invalid_argument,
           fmt::format("{}: expected a prompt beside it, found --like, which brings tokens", name));
+}
+
+// A level without maps that the user asks for takes what the other capture says of maps with it.
+void leave_out_maps(const RecordFlags& given, RecordFlags& inherited) {
+  if (!given.record || parse_record(*given.record).maps) return;
+  inherited.heads = given.heads;
+  inherited.rows = given.rows;
+  inherited.reduce = given.reduce;
+  inherited.reduce_over = given.reduce_over;
 }
 
 // All runs of RUN.h5, the one of RUN.h5::run1.
@@ -84,8 +95,10 @@ CaptureRequest begin_request(CaptureFlags& flags) {
   if (flags.like) {
     if (!has_prompt(flags.prompt)) require_no_text_flags(flags.prompt);
     const auto reader = CaptureReader::open(parse_run_path(*flags.like).path);
+    const RecordFlags given = flags.record;
     read_command(reader->read_text(reader->default_run(), "provenance/command"), flags.run,
                  flags.record, flags.prompt);
+    leave_out_maps(given, flags.record);
   }
   CaptureRequest request = capture_request(flags.run, flags.record);
   request.command = canonical_command(flags.run, flags.record, flags.prompt);
@@ -95,15 +108,17 @@ CaptureRequest begin_request(CaptureFlags& flags) {
 CaptureJob plan_job(const CaptureFlags& flags, CaptureRequest request,
                     std::shared_ptr<const ModelFiles> model, Console& console) {
   CaptureJob job{std::move(model), std::move(request), {}, {}, {}};
+  const auto plan = parse_window_plan(flags.prompt.window, flags.prompt.stride,
+                                      flags.prompt.max_windows, flags.prompt.window_rule);
+  const std::vector<TextWindow> no_windows;
+  job.windows.plan = plan.value_or(WindowPlan{});
   if (flags.like && !has_prompt(flags.prompt)) {
     job.request.runs = runs_of(*flags.like, console);
     check_prompts(job.request.runs, flags.prompt, job.model->spec(), console);
     relabel(job.request.runs, flags.prompt.pre_tokenizer, *job.model, *flags.like, console);
+    if (plan) job.windows.windows = windows_of(job.request.runs, *plan).value_or(no_windows);
   } else {
     job.request.runs = read_prompts(flags.prompt, *job.model, console, &job.windows.windows);
-    if (const auto plan = parse_window_plan(flags.prompt.window, flags.prompt.stride,
-                                            flags.prompt.max_windows, flags.prompt.window_rule))
-      job.windows.plan = *plan;
   }
   job.layout = plan_capture(*job.model, job.request);
   job.table = size_table(job.layout, job.model->spec());
@@ -113,13 +128,15 @@ CaptureJob plan_job(const CaptureFlags& flags, CaptureRequest request,
 void require_free_name(const CaptureFlags& flags) {
   if (flags.force && flags.resume)
     throw Error(ErrorKind::invalid_argument, "--resume goes on, --force starts anew: one of them");
-  require_output_path(*flags.output, kCaptureSuffix);
-  std::error_code ignored;
+  require_capture_path(*flags.output);
+  std::vector<std::optional<std::string>> inputs = inputs_of(flags.prompt);
+  inputs.insert(inputs.end(), {flags.model, flags.like, flags.run.opening.arch});
+  require_apart(*flags.output, inputs);
   if (flags.force || flags.resume) return;
-  if (fs::exists(*flags.output, ignored))
+  if (is_taken(*flags.output))
     throw Error(ErrorKind::invalid_argument,
                 fmt::format("{}: exists already; --force replaces it", *flags.output));
-  if (fs::exists(*flags.output + ".part", ignored))
+  if (is_taken(*flags.output + ".part"))
     throw Error(
         ErrorKind::invalid_argument,
         fmt::format("{}.part: an unfinished recording exists already; --resume goes on with "

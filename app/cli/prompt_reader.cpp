@@ -39,7 +39,7 @@ nlohmann::json parsed(const std::string& line, const std::string& where) {
 }  // namespace
 
 PromptReader::PromptReader(const PromptFlags& flags, const ModelFiles& model, Console& console)
-    : model_(model), console_(console), bos_(parse_bos_rule(flags.bos)), chat_(flags.chat) {
+    : model_(model), console_(console), bos_(bos_rule_of(flags)), chat_(flags.chat) {
   options_.pre_tokenizer = flags.pre_tokenizer.value_or("");
 }
 
@@ -60,7 +60,8 @@ RunInput PromptReader::from_text(const std::string& text, const std::string& nam
 
 RunInput PromptReader::from_ids(std::vector<int> ids, const std::string& name) {
   if (bos_ != BosRule::automatic && !said_bos_) {
-    console_.warn("--bos has no effect on token ids: they are fed as they are given");
+    console_.warn(
+        "--bos and --no-special have no effect on token ids: they are fed as they are given");
     said_bos_ = true;
   }
   if (chat_) throw Error(ErrorKind::invalid_argument, "--chat: expected text, found token ids");

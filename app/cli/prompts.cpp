@@ -4,14 +4,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <limits>
 
 #include "app/cli/parse_text.h"
 #include "app/cli/prompt_reader.h"
 #include "capture/tokenizer/chat_template.h"
+#include "capture/tokenizer/unicode.h"
 #include "core/error.h"
 
 namespace sinkscope {
@@ -80,6 +82,25 @@ void cut_to_limit(std::vector<RunInput>& runs, const PromptFlags& flags, Console
   }
 }
 
+// More than a book shelf: what is larger was named by mistake, or has no end.
+constexpr std::size_t kLargestText = std::size_t{256} << 20;
+
+std::string read_bounded(std::istream& in, const std::string& name) {
+  std::string content;
+  std::vector<char> piece(std::size_t{1} << 20);
+  while (in) {
+    in.read(piece.data(), static_cast<std::streamsize>(piece.size()));
+    content.append(piece.data(), static_cast<std::size_t>(in.gcount()));
+    if (content.size() > kLargestText)
+      throw Error(ErrorKind::invalid_argument,
+                  fmt::format("{}: expected a text of at most {} MiB, found more", name,
+                              kLargestText >> 20));
+  }
+  if (in.bad())
+    throw Error(ErrorKind::io, fmt::format("{}: cannot be read: {}", name, std::strerror(errno)));
+  return content;
+}
+
 void require_one_prompt(const PromptFlags& flags) {
   const int n_given = static_cast<int>(flags.text.has_value()) + flags.text_file.has_value() +
                       flags.tokens.has_value() + flags.tokens_file.has_value() +
@@ -110,6 +131,9 @@ void add_text_flags(CommandLine& command, PromptFlags& flags) {
                "Gemma)");
   command.value("--bos", flags.bos, "auto|always|never",
                 "put the BOS token first (auto: what the model's files say)");
+  command.flag("--no-special", flags.no_special,
+               "the text alone: no token is added to it (BOS, [SEP]), and what spells a special "
+               "token is cut up as text");
   command.value("--pre-tokenizer", flags.pre_tokenizer, "NAME",
                 "how a GGUF vocabulary splits text, where the file does not say");
 }
@@ -143,17 +167,46 @@ BosRule parse_bos_rule(const std::optional<std::string>& text) {
               fmt::format("--bos: expected auto, always or never, found '{}'", rule));
 }
 
+BosRule bos_rule_of(const PromptFlags& flags) {
+  const BosRule rule = parse_bos_rule(flags.bos);
+  if (!flags.no_special) return rule;
+  if (rule != BosRule::automatic || flags.chat)
+    throw Error(ErrorKind::invalid_argument,
+                fmt::format("{}: expected none beside --no-special, which adds no token",
+                            flags.chat ? "--chat" : "--bos"));
+  return BosRule::text_alone;
+}
+
 std::string read_whole(const std::string& path, Console& console) {
-  if (path == "-") return {std::istreambuf_iterator<char>(console.in), {}};
-  std::error_code ignored;
-  if (std::filesystem::is_directory(path, ignored))
+  namespace fs = std::filesystem;
+  if (path == "-") return read_bounded(console.in, "standard input");
+  std::error_code failure;
+  const fs::file_type type = fs::status(path, failure).type();
+  if (type == fs::file_type::not_found)
+    throw Error(ErrorKind::not_found, fmt::format("{}: no such file", path));
+  if (type == fs::file_type::directory)
     throw Error(ErrorKind::invalid_argument,
                 fmt::format("{}: expected a file, found a folder", path));
+  if (type == fs::file_type::character || type == fs::file_type::block)
+    throw Error(ErrorKind::invalid_argument,
+                fmt::format("{}: expected a file, found a device", path));
+  errno = 0;
   std::ifstream file(path, std::ios::binary);
-  if (!file) throw Error(ErrorKind::not_found, fmt::format("{}: cannot be opened", path));
-  std::string content{std::istreambuf_iterator<char>(file), {}};
-  if (file.bad()) throw Error(ErrorKind::io, fmt::format("{}: cannot be read", path));
-  return content;
+  if (!file)
+    throw Error(ErrorKind::io, fmt::format("{}: cannot be opened: {}", path,
+                                           failure ? failure.message() : std::strerror(errno)));
+  return read_bounded(file, path);
+}
+
+std::string read_text(const std::string& path, Console& console) {
+  std::string text = read_whole(path, console);
+  try {
+    require_utf8(text);
+  } catch (const Error& error) {
+    throw Error(error.kind(),
+                fmt::format("{}: {}", path == "-" ? "standard input" : path, error.what()));
+  }
+  return text;
 }
 
 std::string fed_text(const std::string& text, bool chat, const Tokenizer& tokenizer, BosRule& bos,
@@ -168,7 +221,7 @@ std::string fed_text(const std::string& text, bool chat, const Tokenizer& tokeni
 
 void check_prompt_flags(const PromptFlags& flags) {
   require_one_prompt(flags);
-  parse_bos_rule(flags.bos);
+  bos_rule_of(flags);
   max_tokens(flags);
   parse_window_plan(flags.window, flags.stride, flags.max_windows, flags.window_rule);
   if (flags.tokens) parse_ids("--tokens", *flags.tokens);
@@ -224,7 +277,7 @@ std::vector<RunInput> read_prompts(const PromptFlags& flags, const ModelFiles& m
   if (flags.text) {
     runs.push_back(reader.from_text(*flags.text, ""));
   } else if (flags.text_file) {
-    runs.push_back(reader.from_text(read_whole(*flags.text_file, console), ""));
+    runs.push_back(reader.from_text(read_text(*flags.text_file, console), ""));
   } else if (flags.tokens) {
     runs.push_back(reader.from_ids(parse_ids("--tokens", *flags.tokens), ""));
   } else if (flags.tokens_file) {

@@ -24,10 +24,11 @@ struct PromptFlags {
   std::optional<std::string> text, text_file, tokens, tokens_file, prompts;
   std::optional<std::string> bos, max_tokens, pre_tokenizer;
   std::optional<std::string> window, stride, max_windows, window_rule;
-  bool chat = false;  // text is wrapped in the model family's template
+  bool chat = false;        // text is wrapped in the model family's template
+  bool no_special = false;  // BosRule::text_alone
 };
 
-// --text, --text-file, --chat, --bos and --pre-tokenizer only (verb tokenize).
+// --text, --text-file, --chat, --bos, --no-special and --pre-tokenizer only (verb tokenize).
 void add_text_flags(CommandLine& command, PromptFlags& flags);
 // All of them.
 void add_prompt_flags(CommandLine& command, PromptFlags& flags);
@@ -46,9 +47,15 @@ std::string fed_text(const std::string& text, bool chat, const Tokenizer& tokeni
 
 // "auto", "always", "never". Throws Error{invalid_argument}.
 BosRule parse_bos_rule(const std::optional<std::string>& text);
+// The rule of --bos and --no-special. Throws Error{invalid_argument} where they contradict each
+// other, or --chat.
+BosRule bos_rule_of(const PromptFlags& flags);
 
-// The whole of a file, or of `console.in` for "-". Throws Error: not_found, io.
+// The whole of a file or a pipe, or of `console.in` for "-": at most 256 MiB. Throws Error:
+// not_found, io (with the system's reason), invalid_argument (a folder, a device, more than that).
 std::string read_whole(const std::string& path, Console& console);
+// The same of a text: Error{invalid_argument} names the file and the byte that is no UTF-8.
+std::string read_text(const std::string& path, Console& console);
 
 // The prompts of a run, ready to be fed: ids checked against the vocabulary, cut to --max-tokens,
 // compared with the model's context (one warning, or Error{invalid_argument} where positions are

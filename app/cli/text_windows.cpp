@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <limits>
 
 #include "app/cli/parse_text.h"
@@ -19,7 +20,7 @@ std::vector<TextWindow> hugging_face_windows(std::int64_t n_tokens, const Window
   std::int64_t scored_end = 0;  // where the window before ended
   for (std::int64_t begin = 0; scored_end < n_tokens; begin += plan.stride) {
     const std::int64_t end = std::min(begin + plan.window, n_tokens);
-    windows.push_back({begin, end, std::max(scored_end, begin + 1)});
+    windows.push_back({begin, end, std::max(scored_end, begin + 1), end - scored_end - 1});
     scored_end = end;
   }
   return windows;
@@ -28,7 +29,8 @@ std::vector<TextWindow> hugging_face_windows(std::int64_t n_tokens, const Window
 std::vector<TextWindow> llama_cpp_windows(std::int64_t n_tokens, const WindowPlan& plan) {
   std::vector<TextWindow> windows;
   for (std::int64_t begin = 0; begin + plan.window <= n_tokens; begin += plan.window)
-    windows.push_back({begin, begin + plan.window, begin + plan.window / 2 + 1});
+    windows.push_back({begin, begin + plan.window, begin + plan.window / 2 + 1,
+                       plan.window - plan.window / 2 - 1});
   return windows;
 }
 
@@ -98,13 +100,21 @@ std::vector<TextWindow> plan_windows(std::int64_t n_tokens, const WindowPlan& pl
 WindowScore score_windows(const std::vector<TextWindow>& windows,
                           const std::vector<std::vector<double>>& loss) {
   WindowScore score;
-  double sum = 0;
-  for (std::size_t w = 0; w < windows.size(); ++w)
-    for (std::int64_t at = windows[w].scored_from; at < windows[w].end; ++at) {
-      sum += loss[w].at(static_cast<std::size_t>(at - windows[w].begin - 1));
-      ++score.n_scored;
-    }
-  score.mean_loss = sum / static_cast<double>(score.n_scored);
+  double all = 0, weighted = 0;
+  std::int64_t weights = 0;
+  for (std::size_t w = 0; w < windows.size(); ++w) {
+    const TextWindow& window = windows[w];
+    if (window.n_scored() <= 0) continue;  // transformers takes the mean of nothing, NaN
+    double sum = 0;
+    for (std::int64_t at = window.scored_from; at < window.end; ++at)
+      sum += loss[w].at(static_cast<std::size_t>(at - window.begin - 1));
+    all += sum;
+    score.n_scored += window.n_scored();
+    weighted += sum / static_cast<double>(window.n_scored()) * static_cast<double>(window.weight);
+    weights += window.weight;
+  }
+  score.position_loss = all / static_cast<double>(score.n_scored);
+  score.mean_loss = weighted / static_cast<double>(weights);
   return score;
 }
 
@@ -127,6 +137,26 @@ RunInput cut_window(const RunInput& text, const TextWindow& window, const Window
   run.token_text.front() = text.token_text.front();
   if (!begins_with_bos(run)) run.bos_positions.insert(run.bos_positions.begin(), 0);
   return run;
+}
+
+std::optional<std::vector<TextWindow>> windows_of(const std::vector<RunInput>& runs,
+                                                  const WindowPlan& plan) {
+  std::vector<TextWindow> windows;
+  for (const RunInput& run : runs) {
+    long long index = 0, begin = 0, last = 0, scored_from = 0;
+    const std::size_t at = run.name.rfind("window ");
+    if (at == std::string::npos ||
+        std::sscanf(run.name.c_str() + at, "window %lld: tokens %lld-%lld, scored from %lld",
+                    &index, &begin, &last, &scored_from) != 4)
+      return std::nullopt;
+    TextWindow window{begin, begin + run.seq_len(), scored_from, 0};
+    window.scored_from = std::min(window.scored_from, window.end);
+    const bool has_context = index > 0 && plan.stride < plan.window;
+    const bool takes_one_off = plan.rule == WindowRule::hugging_face && has_context;
+    window.weight = std::max<std::int64_t>(0, window.n_scored() - takes_one_off);
+    windows.push_back(window);
+  }
+  return windows;
 }
 
 std::string windows_text(const std::vector<TextWindow>& windows, const std::vector<RunInput>& runs,

@@ -13,12 +13,16 @@ namespace sinkscope {
 // How a long text becomes windows, and which of their positions count for its perplexity. Numbers
 // of one text differ by several per cent between the two, so every report names the rule.
 enum class WindowRule {
-  // transformers' recipe: windows begin every `stride` tokens; a position is scored by the first
-  // window that holds it; the last window may be shorter. BOS only where the text has it: in the
-  // first window.
+  // The recipe of transformers' documentation ("Perplexity of fixed-length models"): windows begin
+  // every `stride` tokens; a position is scored by the first window that holds it; the last window
+  // may be shorter. BOS only where the text has it: in the first window. The mean loss of a window
+  // counts as often as it has labels that are not masked, less one for the shift of labels. In a
+  // window with context no label is lost to the shift, the recipe takes one off all the same: n
+  // scored positions weigh n − 1 there, one alone nothing.
   hugging_face,
   // llama.cpp's: windows side by side, whole ones only; each scores its second half, from position
   // window/2 + 1 on; where the text begins with BOS, every window's first token is replaced by it.
+  // Every scored position counts once.
   llama_cpp,
 };
 const char* name_of(WindowRule rule);  // "hf", "llama.cpp"
@@ -33,6 +37,7 @@ struct WindowPlan {
 // scored by the probability that it has after those before it, so the first of a window never is.
 struct TextWindow {
   std::int64_t begin = 0, end = 0, scored_from = 0;
+  std::int64_t weight = 0;  // how often the mean loss of its scored positions counts, by the rule
   std::int64_t n_scored() const { return end - scored_from; }
   bool operator==(const TextWindow&) const = default;
 };
@@ -47,10 +52,17 @@ std::optional<WindowPlan> parse_window_plan(const std::optional<std::string>& wi
 // The windows of a text of so many tokens. Throws Error{invalid_argument} where there is none.
 std::vector<TextWindow> plan_windows(std::int64_t n_tokens, const WindowPlan& plan);
 
+// The plan and the windows of runs that were cut before (cut_window names them so); nullopt where
+// one of them is no window, or no plan was recorded. Of a run that has become shorter since, what
+// is left counts.
+std::optional<std::vector<TextWindow>> windows_of(const std::vector<RunInput>& runs,
+                                                  const WindowPlan& plan);
+
 // What the scored positions of all windows say: the mean negative log-likelihood in nats.
 struct WindowScore {
   std::int64_t n_scored = 0;
-  double mean_loss = 0;  // NaN where nothing is scored
+  double mean_loss = 0;      // by the rule's weights; NaN where nothing counts
+  double position_loss = 0;  // every scored position once; NaN where nothing is scored
 };
 // `loss[w]`: of window w's positions 1…T−1 (logits/loss of its run).
 WindowScore score_windows(const std::vector<TextWindow>& windows,

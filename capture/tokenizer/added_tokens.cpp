@@ -42,14 +42,16 @@ int AddedTokens::longest_at(std::string_view text, std::int64_t at, const Index&
   return slot;
 }
 
-std::vector<AddedTokens::Cut> AddedTokens::cut(std::string_view text, const Index& index) const {
+std::vector<AddedTokens::Cut> AddedTokens::cut(std::string_view text, const Index& index,
+                                               Special special) const {
   std::vector<Cut> cuts;
   const auto size = static_cast<std::int64_t>(text.size());
   std::int64_t done = 0;
   for (std::int64_t at = 0; at < size;) {
     std::int64_t length = 0;
     const int slot = longest_at(text, at, index, length);
-    if (slot < 0) {
+    if (slot < 0 ||
+        (special == Special::are_text && tokens_[static_cast<std::size_t>(slot)].special)) {
       ++at;
       continue;
     }
@@ -68,15 +70,15 @@ std::vector<AddedTokens::Cut> AddedTokens::cut(std::string_view text, const Inde
   return cuts;
 }
 
-std::vector<Fragment> AddedTokens::split(std::string_view text) const {
+std::vector<Fragment> AddedTokens::split(std::string_view text, Special special) const {
   std::vector<Fragment> fragments;
-  for (const Cut& outer : cut(text, raw_)) {
+  for (const Cut& outer : cut(text, raw_, special)) {
     if (outer.id >= 0) {
       fragments.push_back({outer.id, {}});
       continue;
     }
     const std::string clean = normalize(slice(text, outer.span), normalizer_);
-    for (const Cut& inner : cut(clean, normalized_)) {
+    for (const Cut& inner : cut(clean, normalized_, special)) {
       if (inner.id >= 0)
         fragments.push_back({inner.id, {}});
       else

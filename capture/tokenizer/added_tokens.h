@@ -37,7 +37,9 @@ class AddedTokens {
   AddedTokens(const AddedTokens&) = delete;
   AddedTokens& operator=(const AddedTokens&) = delete;
 
-  std::vector<Fragment> split(std::string_view text) const;
+  // Special tokens are text like any other where `Special::are_text`.
+  enum class Special { are_cut_out, are_text };
+  std::vector<Fragment> split(std::string_view text, Special special = Special::are_cut_out) const;
   const std::vector<AddedToken>& tokens() const { return tokens_; }
 
  private:
@@ -51,7 +53,7 @@ class AddedTokens {
     int id;
     Span span;
   };
-  std::vector<Cut> cut(std::string_view text, const Index& index) const;
+  std::vector<Cut> cut(std::string_view text, const Index& index, Special special) const;
   int longest_at(std::string_view text, std::int64_t at, const Index& index,
                  std::int64_t& length) const;
 

@@ -19,6 +19,8 @@ enum class BosRule {
   automatic,  // what the model's own files say
   always,
   never,
+  text_alone,  // no BOS, nothing else of the model's template either ([SEP], an EOS behind the
+               // text), and what spells a special token is cut up like any other text
 };
 
 // Text as the model would be fed it. `bos_positions`: every position that holds the BOS id, also

@@ -162,6 +162,7 @@ VocabTokenizer::VocabTokenizer(std::vector<std::string> pieces, std::vector<Adde
 }
 
 std::vector<int> VocabTokenizer::prefix_for(BosRule bos) const {
+  if (bos == BosRule::text_alone) return {};
   std::vector<int> prefix = facts_.prefix;
   const bool has_bos = std::find(prefix.begin(), prefix.end(), facts_.bos_id) != prefix.end();
   if (bos == BosRule::never) std::erase(prefix, facts_.bos_id);
@@ -187,13 +188,16 @@ Encoding VocabTokenizer::encode_text(std::string_view text, BosRule bos) const {
   result.warnings = facts_.warnings;
   result.ids = prefix_for(bos);
   std::int64_t dropped = 0;
-  for (const Fragment& fragment : added_.split(text)) {
+  const bool is_alone = bos == BosRule::text_alone;
+  using Special = AddedTokens::Special;
+  for (const Fragment& fragment :
+       added_.split(text, is_alone ? Special::are_text : Special::are_cut_out)) {
     if (fragment.id >= 0)
       result.ids.push_back(fragment.id);
     else
       dropped += encode_fragment(fragment, result.ids);
   }
-  result.ids.insert(result.ids.end(), facts_.suffix.begin(), facts_.suffix.end());
+  if (!is_alone) result.ids.insert(result.ids.end(), facts_.suffix.begin(), facts_.suffix.end());
   if (facts_.bos_id >= 0)
     for (int i = 0; i < static_cast<int>(result.ids.size()); ++i)
       if (result.ids[static_cast<std::size_t>(i)] == facts_.bos_id)

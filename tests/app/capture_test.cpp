@@ -146,7 +146,8 @@ TEST(CaptureVerb, JsonHoldsWhatTheHelpPromises) {
   for (const auto& [key, value] : json.items()) EXPECT_THAT(help, HasSubstr(key)) << key;
 }
 
-// The loss of windows is that of the windows fed one by one, over the positions the rule scores.
+// The loss of windows is that of the windows fed one by one, over the positions the rule scores,
+// with the weights of transformers' documentation.
 TEST(FieldCases, FC27_WindowsSayTheirRuleAndScoreByIt) {
   const std::string folder = test::scratch_folder();
   const std::string text = "the cat sat on the mat and saw the moon";  // 39 bytes and BOS
@@ -166,8 +167,8 @@ TEST(FieldCases, FC27_WindowsSayTheirRuleAndScoreByIt) {
   std::istringstream words(ids);
   std::vector<std::string> all(std::istream_iterator<std::string>(words), {});
   ASSERT_EQ(all.size(), 40u);
-  double sum = 0;
-  int prev_end = 0, n = 0;
+  double sum = 0, nll_sum = 0;
+  int prev_end = 0, n = 0, n_tokens = 0;
   for (int begin = 0; prev_end < 40; begin += 8) {
     const int end = std::min(begin + 16, 40);
     std::string window;
@@ -179,13 +180,31 @@ TEST(FieldCases, FC27_WindowsSayTheirRuleAndScoreByIt) {
                   .code,
               0);
     const auto loss = CaptureReader::open(path)->read_f64("run0", "logits/loss");
-    for (int at = std::max(prev_end, begin + 1); at < end; ++at, ++n)
-      sum += loss[static_cast<std::size_t>(at - begin - 1)];
+    double here = 0;
+    const int first = std::max(prev_end, begin + 1);
+    for (int at = first; at < end; ++at) here += loss[static_cast<std::size_t>(at - begin - 1)];
+    const int num_loss_tokens = end - prev_end - 1;  // valid labels, less batch_size
+    nll_sum += here / (end - first) * num_loss_tokens;
+    n_tokens += num_loss_tokens;
+    sum += here;
+    n += end - first;
     prev_end = end;
   }
   EXPECT_EQ(n, 39);
-  EXPECT_NEAR(json["mean_loss"].get<double>(), sum / n, 1e-12);
-  EXPECT_NEAR(json["perplexity"].get<double>(), std::exp(sum / n), 1e-9);
+  EXPECT_EQ(n_tokens, 36);
+  EXPECT_NEAR(json["mean_loss"].get<double>(), nll_sum / n_tokens, 1e-12);
+  EXPECT_NEAR(json["perplexity"].get<double>(), std::exp(nll_sum / n_tokens), 1e-9);
+  EXPECT_NEAR(json["position_loss"].get<double>(), sum / n, 1e-12);
+  EXPECT_NE(json["mean_loss"], json["position_loss"]);
+  // Its tokens again: the same windows, and the same perplexity.
+  const CliRun again =
+      cli({"capture", kPlanted, "--like", folder + "/hf.h5", "--json", "-o", folder + "/again.h5"});
+  ASSERT_EQ(again.code, 0) << again.err;
+  EXPECT_EQ(nlohmann::json::parse(again.out)["windows"], json);
+  const CliRun one = cli(
+      {"capture", kPlanted, "--like", folder + "/hf.h5::run2", "--json", "-o", folder + "/one.h5"});
+  ASSERT_EQ(one.code, 0) << one.err;
+  EXPECT_EQ(nlohmann::json::parse(one.out)["windows"]["positions"][0], json["positions"][2]);
 
   const CliRun llama =
       cli({"capture", kPlanted, "--text", text, "--window", "16", "--window-rule", "llama.cpp",
@@ -261,6 +280,19 @@ TEST(CaptureVerb, LikeGivesWhatNoFlagSays) {
   const auto text = CaptureReader::open(folder + "/text.h5");
   EXPECT_EQ(text->input("run0").token_ids, (std::vector<int>{'a', 'b', 'c'}));
   EXPECT_EQ(text->read_i32("run0", "attention/pattern_layers"), (std::vector<int>{2, 3}));
+  // Maps of some heads are no matter where the maps are not asked for; one's own flags still are.
+  ASSERT_EQ(cli({"capture", kPlanted, "--text", "hello there", "--record", "maps", "--heads", "0",
+                 "--rows", "0-3", "--reduce", "mean", "--threads", "1", "--force", "-o",
+                 folder + "/a.h5"})
+                .code,
+            0);
+  const CliRun stats = like("stats.h5", {"--record", "stats"});
+  EXPECT_EQ(stats.code, 0) << stats.err;
+  EXPECT_EQ(CaptureReader::open(folder + "/stats.h5")->read_text("run0", "provenance/command"),
+            "capture --record stats --threads 1");
+  const CliRun heads = like("heads.h5", {"--record", "stats", "--heads", "1"});
+  EXPECT_EQ(heads.code, kExitUsage);
+  EXPECT_THAT(heads.err, HasSubstr("--heads"));
   // What makes tokens of text has nothing to do here.
   const CliRun refused = like("no.h5", {"--window", "4"});
   EXPECT_EQ(refused.code, kExitUsage);
@@ -279,6 +311,16 @@ TEST(CaptureVerb, LikeWithAModelOfAnotherVocabularySaysSo) {
   const auto a = CaptureReader::open(folder + "/a.h5"), b = CaptureReader::open(folder + "/b.h5");
   EXPECT_EQ(a->input("run0").token_ids, b->input("run0").token_ids);
   EXPECT_NE(a->input("run0").token_text, b->input("run0").token_text);
+}
+
+TEST(CaptureVerb, ADryRunSaysThatTheDiskIsTooSmall) {
+  const CliRun run =
+      cli({"capture", kPlanted, "--text", "a", "--dry-run", "-o", "/proc/self/kept.h5"});
+  EXPECT_EQ(run.code, 0) << run.err;
+  EXPECT_THAT(run.err, HasSubstr("the disk has 0 B free"));
+  const CliRun roomy = cli(
+      {"capture", kPlanted, "--text", "a", "--dry-run", "-o", test::scratch_folder() + "/run.h5"});
+  EXPECT_THAT(roomy.err, ::testing::Not(HasSubstr("the disk has")));
 }
 
 TEST(CaptureVerb, AFullDiskIsToldBeforeTheModelRuns) {

@@ -214,6 +214,8 @@ TEST_F(WindowsTest, FieldCases_FC27_TheRuleHfIsTransformersRecipe) {
     if (end == 40) break;
   }
   EXPECT_EQ(scored(), expected);
+  EXPECT_THAT(windows_of(runs, {16, 8, {}, WindowRule::hugging_face}),
+              ::testing::Optional(windows));
   ASSERT_EQ(runs.size(), 4u);
   EXPECT_EQ(runs[1].token_ids[0], 'h');  // token 8: BOS is token 0
   EXPECT_THAT(runs[0].bos_positions, ElementsAre(0));
@@ -247,12 +249,48 @@ TEST_F(WindowsTest, FieldCases_FC27_TheRuleLlamaCppScoresSecondHalvesWithBosEach
   EXPECT_EQ(read()[1].token_ids[0], 'q');
 }
 
+// Windows whose losses are 1, 2, 3, … in turn: means and weights by the recipe, written out.
+TEST_F(WindowsTest, FieldCases_FC27_TheMeanLossHasTheRecipesWeights) {
+  for (const char* stride : {"1", "8", "13", "15", "16"}) {
+    flags.stride = stride;
+    const std::vector<RunInput> runs = read();
+    std::vector<std::vector<double>> loss;
+    double value = 0;
+    for (const RunInput& run : runs) {
+      loss.emplace_back();
+      for (int i = 1; i < run.seq_len(); ++i) loss.back().push_back(value += 0.25);
+    }
+    // for begin_loc in range(0, seq_len, stride): …
+    double nll_sum = 0;
+    int n_tokens = 0, n_scored = 0, prev_end_loc = 0;
+    std::size_t w = 0;
+    for (int begin_loc = 0; prev_end_loc < 40; begin_loc += std::stoi(stride), ++w) {
+      const int end_loc = std::min(begin_loc + 16, 40), trg_len = end_loc - prev_end_loc;
+      std::vector<bool> is_valid(static_cast<std::size_t>(end_loc - begin_loc), false);
+      std::fill(is_valid.end() - trg_len, is_valid.end(), true);
+      double sum = 0;
+      int n = 0;  // of the labels behind the shift
+      for (std::size_t i = 1; i < is_valid.size(); ++i)
+        if (is_valid[i]) sum += loss[w][i - 1], ++n;
+      nll_sum += sum / n * (trg_len - 1);
+      n_tokens += trg_len - 1;
+      n_scored += n;
+      prev_end_loc = end_loc;
+    }
+    ASSERT_EQ(w, windows.size()) << stride;
+    EXPECT_NEAR(score_windows(windows, loss).mean_loss, nll_sum / n_tokens, 1e-12) << stride;
+    EXPECT_EQ(score_windows(windows, loss).n_scored, n_scored) << stride;
+    const WindowPlan plan{16, std::stoi(stride), {}, WindowRule::hugging_face};
+    EXPECT_THAT(windows_of(runs, plan), ::testing::Optional(windows)) << stride;
+  }
+}
+
 TEST_F(WindowsTest, TheLastWindowMayBeShortAndTheFirstOnesCanBeAll) {
   flags.stride = "12";
   EXPECT_EQ(read().back().seq_len(), 16);  // 24…39
   flags.stride = "13";
   EXPECT_EQ(read().back().seq_len(), 14);  // 26…39
-  EXPECT_THAT(windows.back(), (TextWindow{26, 40, 29}));
+  EXPECT_THAT(windows.back(), (TextWindow{26, 40, 29, 10}));
   flags.max_windows = "2";
   EXPECT_EQ(read().size(), 2u);
   flags.max_tokens = "10";  // of the text, before it is cut

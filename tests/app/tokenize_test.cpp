@@ -2,7 +2,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
+#include <iterator>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "app/cli/run_cli.h"
 #include "tests/app/cli_run.h"
@@ -42,6 +45,31 @@ TEST(Tokenize, ReadsAFileAndStandardInput) {
   EXPECT_EQ(cli({"tokenize", kPlanted, "--text-file", "no/file"}).code, kExitCorrupt);
 }
 
+TEST(Tokenize, ATextThatCannotBeReadIsNamedWithTheReason) {
+  const std::string folder = test::scratch_folder();
+  const auto refused = [&](const std::string& file) {
+    return cli({"tokenize", kPlanted, "--text-file", file});
+  };
+  // A device has no end.
+  EXPECT_EQ(refused("/dev/zero").code, kExitUsage);
+  EXPECT_THAT(refused("/dev/zero").err, HasSubstr("/dev/zero: expected a file, found a device"));
+  const std::string huge = test::write_file(folder, "huge.txt", "");
+  std::filesystem::resize_file(huge, (std::uintmax_t{256} << 20) + 1);
+  EXPECT_EQ(refused(huge).code, kExitUsage);
+  EXPECT_THAT(refused(huge).err, HasSubstr("huge.txt: expected a text of at most 256 MiB"));
+  std::filesystem::create_symlink("loop", folder + "/loop");
+  EXPECT_EQ(refused(folder + "/loop").code, kExitIo);
+  EXPECT_THAT(refused(folder + "/loop").err, HasSubstr("symbolic links"));
+  EXPECT_EQ(cli({"batch", folder + "/loop"}).code, kExitIo);
+  const std::string latin = test::write_file(folder, "latin.txt",
+                                             "ab\xe4"
+                                             "c");
+  EXPECT_EQ(refused(latin).code, kExitUsage);
+  EXPECT_THAT(refused(latin).err, HasSubstr("latin.txt: text is not UTF-8: byte 2 is 0xE4"));
+  EXPECT_THAT(cli({"tokenize", kPlanted, "--text-file", "-"}, "\xff").err,
+              HasSubstr("standard input: text is not UTF-8"));
+}
+
 TEST(Tokenize, WritesAFileOnceOnly) {
   const std::string target = test::scratch_folder() + "/ids.txt";
   const std::vector<std::string> args = {"tokenize", kPlanted, "--text", "ab",
@@ -55,6 +83,36 @@ TEST(Tokenize, TextThatIsNotUtf8IsRefused) {
   const CliRun run = cli({"tokenize", kPlanted, "--text", "a\xff"});
   EXPECT_EQ(run.code, kExitUsage);
   EXPECT_EQ(test::n_lines(run.err), 1);
+}
+
+// Every golden text of llama.cpp, [CLS] and [SEP] left out, from the command line.
+TEST(Tokenize, NoSpecialIsTheTextAlone) {
+  SINKSCOPE_REQUIRE_SHARED(bge, "data/tokenizers/ggml-vocab-bert-bge.gguf");
+  const std::string stem = bge.substr(0, bge.size() - 5);
+  const std::string folder = test::scratch_folder();
+  std::istringstream ids(test::read_file(stem + ".out"));
+  std::string inputs = test::read_file(stem + ".inp");
+  const std::string mark = "\n__ggml_vocab_test__\n";
+  int n = 0;
+  for (std::string line; std::getline(ids, line); ++n) {
+    const std::size_t end = inputs.find(mark);
+    const std::string file = test::write_file(folder, "t.txt", inputs.substr(0, end));
+    inputs.erase(0, end == std::string::npos ? end : end + mark.size());
+    std::istringstream expected(line),
+        found(cli({"tokenize", bge, "--text-file", file, "--no-special", "--ids"}).out);
+    const std::vector<int> want(std::istream_iterator<int>(expected), {});
+    EXPECT_EQ(std::vector<int>(std::istream_iterator<int>(found), {}), want) << "text " << n;
+  }
+  EXPECT_EQ(n, 46);  // the 47th text is empty
+  const std::string plain =
+      cli({"tokenize", kPlanted, "--text", "a<s>", "--no-special", "--ids"}).out;
+  EXPECT_EQ(plain, "97 60 115 62\n");
+  EXPECT_EQ(cli({"tokenize", kPlanted, "--text", "a<s>", "--ids"}).out, "256 97 256\n");
+  for (const char* beside : {"--bos=always", "--chat"}) {
+    const CliRun run = cli({"tokenize", kPlanted, "--text", "a", "--no-special", beside});
+    EXPECT_EQ(run.code, kExitUsage) << beside;
+    EXPECT_THAT(run.err, HasSubstr("--no-special")) << beside;
+  }
 }
 
 TEST(Tokenize, APreTokenizerIsForGgufFilesAndSaysSo) {

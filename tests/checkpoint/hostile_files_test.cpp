@@ -70,7 +70,8 @@ TEST(HostileFiles, AKeyOfAnotherTypeIsNotCalledMissing) {
     const std::string path = scratch_folder() + "/a.gguf";
     gguf.write(path);
     std::string all;
-    for (const std::string& obstacle : open_model(path)->obstacles()) all += obstacle + "\n";
+    const auto model = open_model(path);
+    for (const std::string& obstacle : model->obstacles()) all += obstacle + "\n";
     return all;
   };
   test::GgufBytes typed, unnumbered;

@@ -109,7 +109,7 @@ TEST(OpenModel, WhatIsNoModelSaysWhy) {
   fs::create_symlink("nowhere", folder + "/broken");
   EXPECT_THAT(failure_of([&] { open_model(folder + "/broken"); }).second,
               HasSubstr("symbolic link"));
-  EXPECT_EQ(failure_of([] { open_model("/dev/null"); }).first, ErrorKind::invalid_argument);
+  EXPECT_EQ(failure_of([] { open_model("/dev/null"); }).first, ErrorKind::corrupt);
   write_bytes(folder + "/empty", "");
   EXPECT_EQ(failure_of([&] { open_model(folder + "/empty"); }).first, ErrorKind::unsupported);
 }

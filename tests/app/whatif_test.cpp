@@ -179,7 +179,7 @@ TEST(WhatIfVerb, BaselineOfAnotherModelOrOtherTokensIsNamed) {
   const CliRun itself =
       cli({"whatif", kPlanted, "--edit", kClip, "--baseline", run, "-o", run, "--force"});
   EXPECT_EQ(itself.code, kExitUsage);
-  EXPECT_THAT(itself.err, HasSubstr("is the baseline"));
+  EXPECT_THAT(itself.err, HasSubstr("is the input itself"));
 }
 
 // The path to the baseline is relative: both files move together.

@@ -32,8 +32,18 @@ std::span<const float> row_of(const std::vector<float>& gains, std::size_t row, 
   return {gains.data() + row * w, w};
 }
 
+// Without the padding of a norm of narrower heads than the widest block's: NaN behind its last
+// number. Other roles are equally wide in all blocks.
+std::span<const float> own_row(const NormFacts& facts, std::size_t row) {
+  const auto whole = row_of(facts.gain, row, facts.width);
+  std::size_t n = whole.size();
+  const bool is_of_heads = facts.role == "q_norm" || facts.role == "k_norm";
+  while (is_of_heads && n > 0 && std::isnan(whole[n - 1])) --n;
+  return n > 0 ? whole.first(n) : whole;
+}
+
 NormExtremes extremes(const NormFacts& facts, std::size_t row) {
-  const auto gain = row_of(facts.gain, row, facts.width);
+  const auto gain = own_row(facts, row);
   const auto raw = row_of(facts.gain_raw, row, facts.width);
   NormExtremes out;
   out.layer = facts.layers[row];

@@ -24,7 +24,10 @@ std::vector<Role> roles_behind(const ModelFiles& model, const std::string& which
   if (which == "ln2")
     return {Role::gate,      Role::up,          Role::router,   Role::expert_gate,
             Role::expert_up, Role::shared_gate, Role::shared_up};
-  if (which == "o") return {Role::o};
+  if (which == "o") {
+    if (model.spec().o_rank > 0) return {};  // reads what groups of heads are narrowed to
+    return {Role::o};
+  }
   return {model.has(Role::unembed, kNoLayer) ? Role::unembed : Role::embed};
 }
 

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "capture/checkpoint/model_norms.h"
 
-#include <fmt/format.h>
-
+#include <algorithm>
 #include <cmath>
 #include <utility>
 
@@ -11,28 +10,46 @@
 namespace sinkscope {
 namespace {
 
-void append(const ModelFiles& model, Role role, int layer, NamedNorms& norms,
+// What is read of one norm; bias is empty where there is none.
+struct OneNorm {
+  NormGain gain;
+  std::vector<float> bias;
+};
+
+OneNorm read_norm(const ModelFiles& model, Role role, int layer) {
+  OneNorm norm{model.norm_gain(role, layer), {}};
+  if (model.spec().norm_bias && model.has(bias_of(role), layer))
+    norm.bias = model.read_vector(bias_of(role), layer);
+  return norm;
+}
+
+void append_padded(std::vector<float> values, std::size_t width, std::vector<float>& to) {
+  values.resize(width, std::nanf(""));
+  to.insert(to.end(), values.begin(), values.end());
+}
+
+// The role's norms in the given layers, rows as long as the widest.
+void append(const ModelFiles& model, Role role, int begin, int end, NamedNorms& norms,
             std::vector<std::string>& unread) {
-  const std::string tensor = model.tensor_name(role, layer);
   NormFacts& facts = norms.facts;
-  try {
-    const NormGain gain = model.norm_gain(role, layer);
-    const int width = static_cast<int>(gain.effective.size());
-    if (!facts.layers.empty() && width != facts.width)
-      throw Error(ErrorKind::unsupported,
-                  fmt::format("{}: expected width {}, found {}", tensor, facts.width, width));
-    facts.width = width;
-    facts.layers.push_back(layer);
-    facts.gain.insert(facts.gain.end(), gain.effective.begin(), gain.effective.end());
-    facts.gain_raw.insert(facts.gain_raw.end(), gain.raw.begin(), gain.raw.end());
-    norms.tensors.push_back(tensor);
-    if (model.spec().norm_bias && model.has(bias_of(role), layer)) {
-      const std::vector<float> bias = model.read_vector(bias_of(role), layer);
-      facts.bias.insert(facts.bias.end(), bias.begin(), bias.end());
+  std::vector<OneNorm> read;
+  for (int layer = begin; layer < end; ++layer) {
+    if (!model.has(role, layer)) continue;
+    try {
+      read.push_back(read_norm(model, role, layer));
+      facts.layers.push_back(layer);
+      norms.tensors.push_back(model.tensor_name(role, layer));
+      facts.width = std::max(facts.width, static_cast<int>(read.back().gain.raw.size()));
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::unsupported) throw;
+      unread.emplace_back(error.what());
     }
-  } catch (const Error& error) {
-    if (error.kind() != ErrorKind::unsupported) throw;
-    unread.emplace_back(error.what());
+  }
+  const auto width = static_cast<std::size_t>(facts.width);
+  for (OneNorm& norm : read) {
+    append_padded(std::move(norm.gain.effective), width, facts.gain);
+    append_padded(std::move(norm.gain.raw), width, facts.gain_raw);
+    if (!norm.bias.empty()) append_padded(std::move(norm.bias), width, facts.bias);
   }
 }
 
@@ -78,8 +95,8 @@ ModelNorms read_norms(const ModelFiles& model) {
     norms.facts.offset = role == Role::delta_norm ? 0 : spec.norm_offset;
     if (is_unknown) norms.facts.eps = norms.facts.offset = std::nan("");
     const bool is_final = !is_layer_role(role);
-    for (int layer = is_final ? kNoLayer : 0; layer < (is_final ? 0 : spec.n_layers); ++layer)
-      if (model.has(role, layer)) append(model, role, layer, norms, result.unread);
+    append(model, role, is_final ? kNoLayer : 0, is_final ? kNoLayer + 1 : spec.n_layers, norms,
+           result.unread);
     for (const auto& [of, pre] : kPreRoles)
       if (of == role) append_pre_gains(model, pre, norms.facts);
     if (!norms.facts.layers.empty()) result.roles.push_back(std::move(norms));

@@ -21,8 +21,9 @@ struct ModelNorms {
   std::vector<std::string> unread;  // "blk.3.attn_norm.weight: …", one a norm that cannot be read
 };
 
-// Reads every norm weight of a model and nothing else; one that cannot be decoded, or has another
-// width than its role's first, is left out and named. Without a config, eps and offset are NaN: not
+// Reads every norm weight of a model and nothing else; one that cannot be decoded is left out and
+// named. Where norms of a role have unequal widths (Gemma 4's q_norm), rows are as long as the
+// widest, with NaN behind a narrower norm's gains. Without a config, eps and offset are NaN: not
 // known, and gains are as stored.
 ModelNorms read_norms(const ModelFiles& model);
 

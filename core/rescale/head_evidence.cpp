@@ -145,6 +145,10 @@ class HeadReporter {
     return place == layers.end() ? -1 : place - layers.begin();
   }
 
+  std::int64_t last_dim(const char* hook) const {
+    return source_.reader.dims(source_.run, fmt::format("taps/{}/values", hook)).back();
+  }
+
   // taps/<hook>/values of one block, [heads, T, d].
   std::vector<float> tap(const char* hook, std::int64_t row, std::int64_t heads,
                          std::int64_t d) const {
@@ -160,7 +164,7 @@ class HeadReporter {
   }
 
   // ‖z‖ is ‖Σ p v‖ as the statistics have it: nothing stands between the two.
-  bool is_plain_z(const ConstMapF& z, int attention_row, int head) const {
+  bool is_plain_z(const MatrixF& z, int attention_row, int head) const {
     const std::int64_t T = report_.n_tokens;
     const auto norm = source_.reader.read_f64(source_.run, "attention/out_norm",
                                               {attention_row, head, 0}, {1, 1, T});
@@ -174,41 +178,56 @@ class HeadReporter {
   }
 
   // ‖p W (g ⊙ v_key)‖ / ‖W z‖ with the head's own columns of W_o, for the heads just added. The
-  // width of a value is the record's: with latents it is not head_dim.
+  // width of a value is that of W_o: with latents it is not head_dim, and a block's heads may be
+  // narrower than the record's rows, which are as long as the widest.
   void add_through_o(int layer, int attention_row) {
     const std::int64_t z_row = tap_row("attn.hook_z", layer), v_row = tap_row("attn.hook_v", layer),
                        gate_row = tap_row("attn.hook_gate", layer);
     if (z_row < 0 || v_row < 0) return;
     const std::int64_t T = report_.n_tokens, H = source_.model.n_heads,
-                       most = source_.model.n_kv_heads,
-                       d = source_.reader.dims(source_.run, "taps/attn.hook_z/values").back();
-    const std::vector<float> z = tap("attn.hook_z", z_row, H, d),
-                             v = tap("attn.hook_v", v_row, most, d),
+                       most = source_.model.n_kv_heads, stored = last_dim("attn.hook_z"),
+                       gate_dim = gate_row < 0 ? 0 : last_dim("attn.hook_gate");
+    const std::vector<float> z = tap("attn.hook_z", z_row, H, stored),
+                             v = tap("attn.hook_v", v_row, most, stored),
                              gate = gate_row < 0 ? std::vector<float>()
-                                                 : tap("attn.hook_gate", gate_row, H, d);
+                                                 : tap("attn.hook_gate", gate_row, H, gate_dim);
+    if (gate_dim > 1 && gate_dim != stored)
+      throw Error(ErrorKind::corrupt, fmt::format("{}: expected gates of width 1 or {}, found {}",
+                                                  source_.reader.path(), stored, gate_dim));
+    std::int64_t d = 0;
     const std::int64_t G = value_heads(v, most);
     MatrixD whole = MatrixD::Zero(H, T), alone = MatrixD::Zero(H, T);
     source_.weights("o", layer, [&](const MatrixF& w) {  // [rows, H·d]
-      if (w.cols() != H * d)
+      d = w.cols() / H;
+      if (w.cols() != H * d || d > stored)
         throw Error(ErrorKind::corrupt,
                     fmt::format("{}: expected values of width {} for W_o, found {}",
-                                source_.reader.path(), w.cols() / H, d));
+                                source_.reader.path(), d, stored));
       for (std::int64_t h = 0; h < H; ++h) {
         const MatrixF part = w.middleCols(h * d, d);
-        const ConstMapF zh(z.data() + h * T * d, T, d);
+        const MatrixF zh = ConstMapF(z.data() + h * T * stored, T, stored).leftCols(d);
         MatrixF key(T, d);
         key.rowwise() = Eigen::Map<const Eigen::RowVectorXf>(
-            v.data() + (h / (H / G) * T + report_.options.key) * d, d);
-        if (!gate.empty()) key.array() *= ConstMapF(gate.data() + h * T * d, T, d).array();
+            v.data() + (h / (H / G) * T + report_.options.key) * stored, d);
+        if (gate_dim == 1)  // one for all of a head's channels
+          key.array().colwise() *= Eigen::Map<const Eigen::ArrayXf>(gate.data() + h * T, T);
+        else if (gate_dim > 1)
+          key.array() *= ConstMapF(gate.data() + h * T * stored, T, stored).leftCols(d).array();
         whole.row(h) += (zh * part.transpose()).rowwise().squaredNorm().transpose().cast<double>();
         alone.row(h) += (key * part.transpose()).rowwise().squaredNorm().transpose().cast<double>();
       }
     });
+    if (d == 0) {
+      report_.not_computed["share through W_o"] =
+          "one matrix behind z: here the output is narrowed";
+      return;
+    }
     for (std::int64_t h = 0; h < H; ++h) {
       HeadEvidence& e = report_.heads[report_.heads.size() - static_cast<std::size_t>(H - h)];
       std::string needs = edited(layer, e.head);
       if (needs.empty() && gate.empty() &&
-          !is_plain_z(ConstMapF(z.data() + h * T * d, T, d), attention_row, e.head))
+          !is_plain_z(ConstMapF(z.data() + h * T * stored, T, stored).leftCols(d), attention_row,
+                      e.head))
         needs = "the recorded gate of z: capture --record all";
       if (!needs.empty()) {
         report_.not_computed[fmt::format("share through W_o in block {}", layer)] = needs;

@@ -2,10 +2,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "app/cli/run_cli.h"
+#include "capture/checkpoint/model_files.h"
 #include "tests/app/cli_run.h"
 #include "tests/app/small_capture.h"
 #include "tests/support/shared_files.h"
@@ -46,6 +48,29 @@ TEST(Norms, JsonHoldsWhatTheHelpPromises) {
   for (const auto& [key, value] : json.items()) EXPECT_THAT(help, HasSubstr(key)) << key;
   for (const auto& [key, value] : json["norms"][0].items())
     EXPECT_THAT(help, HasSubstr(key)) << key;
+}
+
+// Heads of two widths: every block's q/k norms are shown, each with the gains that it has.
+TEST(Norms, NormsOfUnequalWidthsAreAllShown) {
+  for (const char* name : {"gemma4", "gemma4_moe"}) {
+    SINKSCOPE_REQUIRE_SHARED(folder, std::string("oracles/") + name);
+    const CliRun run = cli({"norms", folder, "--json"});
+    ASSERT_EQ(run.code, 0) << run.err;
+    EXPECT_EQ(run.err, "");
+    const auto json = nlohmann::json::parse(run.out);
+    const auto model = open_model(folder);
+    const auto& q = role(json, "q_norm");
+    ASSERT_EQ(q["layers"].size(), static_cast<std::size_t>(model->spec().n_layers));
+    EXPECT_EQ(q["width"], 16);
+    EXPECT_EQ(q["non_finite_gains"], 0);
+    for (int layer = 0; layer < model->spec().n_layers; ++layer) {
+      std::vector<float> gain = model->norm_gain(Role::q_norm, layer).effective;
+      std::sort(gain.begin(), gain.end());
+      EXPECT_EQ(q["max"][static_cast<std::size_t>(layer)]["value"].get<float>(), gain.back());
+      EXPECT_EQ(q["median"][static_cast<std::size_t>(layer)].get<float>(),
+                gain[(gain.size() - 1) / 2]);
+    }
+  }
 }
 
 TEST(Norms, TopSaysHowManyAreStarred) {

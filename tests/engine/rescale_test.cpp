@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <memory>
+#include <set>
 
 #include "core/capture_reader.h"
 #include "core/rescale/report.h"
@@ -108,13 +109,14 @@ void expect_through_o(const CaptureReader& reader, const ModelFiles& model, cons
   const auto T = static_cast<std::size_t>(reader.dims("run0", "input/token_ids")[0]);
   const auto H = static_cast<std::size_t>(model.spec().n_heads);
   const auto h = static_cast<std::size_t>(e.head);
-  const std::size_t d =
+  const auto stored =  // rows are as long as the widest block's heads
       static_cast<std::size_t>(reader.dims("run0", "taps/attn.hook_z/values").back());
+  const std::size_t d = static_cast<std::size_t>(model.cols(Role::o, e.layer)) / H;
   const std::vector<double> z = tap(reader, "run0", "attn.hook_z", e.layer),
                             v = tap(reader, "run0", "attn.hook_v", e.layer),
                             gate = is_gated ? tap(reader, "run0", "attn.hook_gate", e.layer)
                                             : std::vector<double>();
-  const std::size_t value = h * static_cast<std::size_t>(G) / H * T * d;
+  const std::size_t value = h * static_cast<std::size_t>(G) / H * T * stored;
   MatrixF o(model.rows(Role::o, e.layer), model.cols(Role::o, e.layer));
   model.read_rows(Role::o, e.layer, 0, o.rows(), o.data());
   ASSERT_EQ(e.through_o.size(), T - 1);
@@ -125,7 +127,7 @@ void expect_through_o(const CaptureReader& reader, const ModelFiles& model, cons
       double key = 0, all = 0;
       for (std::size_t c = 0; c < d; ++c) {
         const double w = o(r, static_cast<Eigen::Index>(h * d + c));
-        const std::size_t at = (h * T + q) * d + c;
+        const std::size_t at = (h * T + q) * stored + c;
         key += w * e.p[i] * v[value + c] * (is_gated ? gate[at] : 1);
         all += w * z[at];
       }
@@ -418,6 +420,20 @@ TEST(Rescale, ThroughWoOfLatentsAndOfUnlikeBlocks) {
       EXPECT_NEAR(e.share_after.back(), e.p.back() * std::sqrt(square) / sum[0], 1e-5) << name;
     }
   }
+}
+
+// Heads of another width from block to block (Gemma 4): the record has as much room as the widest.
+TEST(Rescale, ThroughWoOfBlocksWithNarrowerHeads) {
+  SINKSCOPE_REQUIRE_SHARED(folder, "oracles/gemma4");
+  const auto model = open_model(folder);
+  const auto reader = record_all(*model, kIds);
+  const RescaleReport report = rescale_report(*reader, "run0", {}, weights_of(*model));
+  std::set<std::int64_t> widths;
+  for (const HeadEvidence& e : report.heads) {
+    widths.insert(model->cols(Role::o, e.layer) / model->spec().n_heads);
+    expect_through_o(*reader, *model, e, model->spec().kv_heads(e.layer), false);
+  }
+  EXPECT_EQ(widths, (std::set<std::int64_t>{10, 16}));
 }
 
 // z is tapped behind its gate, so that the sink's part goes through the gate too.

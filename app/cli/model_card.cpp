@@ -124,7 +124,9 @@ std::string extras_text(const ArchSpec& spec) {
   if (!spec.sinks.empty())
     parts.push_back(fmt::format("sink logits{} in {} layers",
                                 spec.sink_projection ? " for each query" : "", count(spec.sinks)));
-  if (spec.attn_gate) parts.emplace_back("gated attention output");
+  if (spec.attn_gate == AttnGate::elementwise) parts.emplace_back("gated attention output");
+  if (spec.attn_gate == AttnGate::headwise)
+    parts.emplace_back("attention output gated head by head");
   if (spec.norm_gate_rank > 0)
     parts.push_back(fmt::format("gated norms (rank {})", spec.norm_gate_rank));
   if (spec.score_cap > 0) parts.push_back(fmt::format("scores capped at {}", spec.score_cap));

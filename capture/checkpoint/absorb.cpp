@@ -25,8 +25,10 @@ namespace fs = std::filesystem;
 // A family whose folders have all roles under the names of the Llama family, so that config.json
 // and those names say everything.
 bool is_of_llamas_names(const ModelFiles& model) {
-  const std::string& family = model.spec().architecture;
-  return family == "llama" || family == "mistral" || family == "qwen2" || family == "qwen3";
+  const ArchSpec& spec = model.spec();
+  const std::string& family = spec.architecture;
+  return (family == "llama" || family == "mistral" || family == "qwen2" || family == "qwen3") &&
+         spec.gate_dim() == 0 && spec.moe.n_experts == 0;
 }
 
 std::string llama_name(Role role, int layer) {

@@ -95,7 +95,8 @@ class Maker {
 
  private:
   void add(Role role, int layer) {
-    if (is_pre_role(role) || !model_.has(role, layer)) return;
+    // Divisors of frequencies are written as part of the positions.
+    if (is_pre_role(role) || role == Role::rope_divisors || !model_.has(role, layer)) return;
     const Source source{&model_, &absorption_, role, layer};
     const std::vector<std::int64_t> shape = packed(Packing::own, role, model_.spec(), layer).shape;
     if (is_norm_gain(role))

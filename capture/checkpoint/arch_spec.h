@@ -24,6 +24,10 @@ enum class Activation { silu, gelu, gelu_tanh, relu };
 // (DeepSeek-V4).
 enum class Mixer { attention, latent, delta, relative, shared };
 
+// How z is gated by the σ of a projection of what the query is made of: not at all, with a value
+// for each channel, or with one for each head (2505.06708).
+enum class AttnGate { none, elementwise, headwise };
+
 // Rotary positions as the model applies them (rotate-half after loading, whatever the file holds).
 // Keys and formulas: formats of `rope_scaling` / `rope_parameters` in Hugging Face configs.
 struct RopeSpec {
@@ -182,7 +186,7 @@ struct ArchSpec {
                                      // before norm and rope
   std::vector<int> kv_source;        // the layer whose keys and values it uses:
                                      // itself, or an earlier one
-  bool attn_gate = false;            // z ⊙ σ(gate), a value per channel
+  AttnGate attn_gate = AttnGate::none;
   double attention_scale = 0;  // scores = q·k · this; head_dim^-1/2 for the Llama family; 0: that
   double score_cap = 0;        // c·tanh(s/c) before the mask; 0 = none
   double value_scale = 1;
@@ -261,6 +265,9 @@ struct ArchSpec {
   int widest_mlp() const { return widest(d_mlp, layer_mlps); }
   int d_value() const { return value_dim > 0 ? value_dim : widest_head(); }
   int d_value_of(int layer) const { return value_dim > 0 ? value_dim : head_dim_of(layer); }
+  // Values of a head's gate; 0 = it has none.
+  int gate_dim() const { return gate_dim(d_value()); }
+  int gate_dim_of(int layer) const { return gate_dim(d_value_of(layer)); }
   double scale_of(int layer) const;  // of the scores
   int kv_head_of(int head) const { return head / (n_heads / n_kv_heads); }
   int q_width() const { return n_heads * widest_head(); }
@@ -270,6 +277,9 @@ struct ArchSpec {
 
  private:
   static std::size_t at(int layer) { return static_cast<std::size_t>(layer); }
+  int gate_dim(int values) const {
+    return attn_gate == AttnGate::none ? 0 : attn_gate == AttnGate::headwise ? 1 : values;
+  }
   static int widest(int usual, const std::vector<int>& by_layer) {
     return by_layer.empty() ? usual : *std::max_element(by_layer.begin(), by_layer.end());
   }

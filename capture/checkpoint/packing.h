@@ -20,6 +20,7 @@ enum class Packing {
   qkv_by_head,                // per head: q, k, v
   gate_up_rows,               // gate, then up
   query_gate_by_head,         // per head: q, its gate
+  query_gate_by_group,        // per key head: q of the heads that it serves, their gates
   key_value_by_head,          // MLA, per head: k, v
   delta_rows,                 // q, k, v of all heads one below the other
   delta_by_head,              // per key head: q, k, v of its value heads, gate of those
@@ -32,6 +33,11 @@ enum class Packing {
   experts_transposed,         // [E, in, out]
   index_rows,                 // the index's queries, then its key
   shards,                     // tensors one below the other, {} in the name is their number
+  // What converters to GGUF do:
+  rotary_pairs,           // inside each head the rotary rows stand as pairs
+  minus_exp,              // −e^x in place of x
+  head_stack,             // [H, out / H, in]
+  head_stack_transposed,  // [H, in, out / H]
 };
 
 const char* to_string(Packing packing);  // "own", "qkv_rows", …

@@ -70,6 +70,7 @@ constexpr const char* kNames[] = {
     "q_norm",
     "k_norm",
     "attn_gate",
+    "attn_gate_bias",
     "sink",
     "sink_proj",
     "r",

@@ -72,7 +72,8 @@ enum class Role {
   o_bias,
   q_norm,
   k_norm,
-  attn_gate,  // [H·d_v, in of q]: z ⊙ σ(gate)
+  attn_gate,  // [H·d_v or H, in of q]: z ⊙ σ(gate), and its bias
+  attn_gate_bias,
   sink,       // [H] logits of the null route
   sink_proj,  // [H, D]: those logits for each query
   r,          // logits by distance: [H·d_r, D]; r · profiles [d_r, distances]

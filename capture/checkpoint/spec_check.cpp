@@ -216,8 +216,8 @@ std::string wrong_shared(const ArchSpec& spec) {
       spec.z_width() % spec.o_groups != 0)
     return "shared layers need one key head of latent.nope_dim + latent.rope_dim, and heads that "
            "divide into o_groups";
-  if (spec.n_heads % spec.o_groups != 0 || spec.qkv_bias || spec.attn_gate || spec.bidirectional ||
-      spec.qk_norm != QkNorm::none)
+  if (spec.n_heads % spec.o_groups != 0 || spec.qkv_bias || spec.gate_dim() > 0 ||
+      spec.bidirectional || spec.qk_norm != QkNorm::none)
     return "shared layers have no biases, gates or q/k norms, and heads divide into o_groups";
   return "";
 }
@@ -273,7 +273,7 @@ std::string contradiction(const ArchSpec& spec) {
       (is_latent || has(spec, Mixer::delta) || has(spec, Mixer::relative)))
     wrong = "bidirectional needs plain attention in every layer";
   if (wrong.empty() && (!spec.kv_source.empty() || !spec.keys_as_values.empty()) &&
-      (is_latent || spec.qkv_bias || spec.attn_gate || spec.qk_norm == QkNorm::whole))
+      (is_latent || spec.qkv_bias || spec.gate_dim() > 0 || spec.qk_norm == QkNorm::whole))
     wrong =
         "kv_source and keys_as_values need plain attention without biases "
         "and gates";

@@ -25,6 +25,7 @@ inline constexpr std::array<std::string_view, 5> kMixers = {"attention", "latent
 inline constexpr std::array<std::string_view, 4> kRouterScores = {"softmax", "chosen_softmax",
                                                                   "sigmoid", "sqrt_softplus"};
 inline constexpr std::array<std::string_view, 2> kStreamMixes = {"gated", "balanced"};
+inline constexpr std::array<std::string_view, 3> kAttnGates = {"none", "elementwise", "headwise"};
 
 template <class S, class V>
 void visit_rope(S& rope, V& visit) {
@@ -179,7 +180,7 @@ void visit_spec(S& spec, V& visit) {
   visit.field("value_norm", spec.value_norm);
   visit.field("keys_as_values", spec.keys_as_values);
   visit.field("kv_source", spec.kv_source);
-  visit.field("attn_gate", spec.attn_gate);
+  visit.choice("attn_gate", spec.attn_gate, kAttnGates);
   visit.field("attention_scale", spec.attention_scale);
   visit.field("score_cap", spec.score_cap);
   visit.field("value_scale", spec.value_scale);

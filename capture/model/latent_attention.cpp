@@ -48,8 +48,9 @@ at::Tensor latent_attention(const BlockPass& pass, const at::Tensor& n1) {
   const at::Tensor rot_k = at::cat({k_plain, spread(rotated(k_turned))}, -1);
   const at::Tensor z = attend(pass, n1, rot_q, rot_k, v, {indexed_keys(pass, n1, normed)});
   if (!z.defined()) return {};
+  const std::int64_t gate_dim = spec.gate_dim_of(layer);
   const at::Tensor gate =
-      spec.attn_gate ? query.narrow(-1, H * (plain + turned), H * d_v) : at::Tensor();
+      gate_dim > 0 ? query.narrow(-1, H * (plain + turned), H * gate_dim) : at::Tensor();
   return attention_output(pass, z, gate);
 }
 

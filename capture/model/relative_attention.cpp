@@ -47,7 +47,7 @@ at::Tensor relative_attention(const BlockPass& pass, const at::Tensor& n1, const
   const RelativeWeights& w = weights.relative;
   const RelativeSpec& relative = spec.relative;
   const std::int64_t H = spec.n_heads, G = spec.kv_heads(layer), d = spec.head_dim_of(layer),
-                     d_v = spec.d_value_of(layer), gate = spec.attn_gate ? H * d_v : 0;
+                     d_v = spec.d_value_of(layer), gate = H * spec.gate_dim_of(layer);
   const at::Tensor n_k = own_input(pass, w.k_norm, Role::ln1_k, Site::ln1_k_out, 1, n1, seen);
   const at::Tensor n_v = own_input(pass, w.v_norm, Role::ln1_v, Site::ln1_v_out, 2, n1, seen);
   const at::Tensor all = linear_layer(n1, w.query, {});  // q, gate, r, sink logits

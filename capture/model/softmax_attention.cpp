@@ -47,7 +47,7 @@ at::Tensor attention_output(const BlockPass& pass, const at::Tensor& given,
                             const at::Tensor& gate) {
   at::Tensor z = given;
   if (gate.defined()) {
-    const at::Tensor share = gate.to(at::kFloat).sigmoid().unflatten(-1, {z.size(2), z.size(3)});
+    const at::Tensor share = gate.to(at::kFloat).sigmoid().unflatten(-1, {z.size(2), -1});
     pass.listener.on_tap(Site::attn_gate, pass.layer, share);
     z = (z * share).to(z.scalar_type());
   }
@@ -118,8 +118,9 @@ at::Tensor softmax_attention(const BlockPass& pass, const at::Tensor& n1) {
   if (spec.has_index(layer)) parts.selected = indexed_blocks(pass, n1);
   const at::Tensor z = attend(pass, n1, rotate(q, rotary), rot_k, values, parts);
   if (!z.defined()) return {};
+  const std::int64_t gate_dim = spec.gate_dim_of(layer);
   const at::Tensor gate =
-      spec.attn_gate ? qkv.narrow(-1, (H + G) * d + G * d_v, H * d_v) : at::Tensor();
+      gate_dim > 0 ? qkv.narrow(-1, (H + G) * d + G * d_v, H * gate_dim) : at::Tensor();
   return attention_output(pass, z, gate);
 }
 

@@ -47,12 +47,12 @@ class LayerReader {
     bool any = false;
     for (const auto& [bias, matrix] : bias_and_matrix) any = any || model_.has(bias, layer_);
     if (!any) return {};
-    for (const auto& [bias, matrix] : bias_and_matrix) n += model_.rows(matrix, layer_);
+    for (const auto& [bias, matrix] : bias_and_matrix) n += rows_of(matrix);
     at::Tensor host = at::zeros({n}, at::kFloat);
     float* into = host.data_ptr<float>();
     for (const auto& [bias, matrix] : bias_and_matrix) {
       if (model_.has(bias, layer_)) model_.read_rows(bias, layer_, 0, 1, into);
-      into += model_.rows(matrix, layer_);
+      into += rows_of(matrix);
     }
     return place(host, dtype_);
   }
@@ -129,6 +129,9 @@ class LayerReader {
     for (const auto& [read, there] : parts) there.copy_(read);
   }
 
+  // 0 where the block has no such matrix.
+  std::int64_t rows_of(Role matrix) const { return has(matrix) ? model_.rows(matrix, layer_) : 0; }
+
   at::Tensor place(const at::Tensor& host, at::ScalarType dtype) {
     n_bytes_ += host.numel() * static_cast<std::int64_t>(at::elementSize(dtype));
     return host.to(device_, dtype);
@@ -145,8 +148,10 @@ void read_attention(LayerReader& from, LayerWeights& w) {
   w.q_norm = from.norm(Role::q_norm);
   w.k_norm = from.norm(Role::k_norm);
   w.qkv = from.matrix({Role::q, Role::k, Role::v, Role::attn_gate});
-  w.qkv_bias =
-      from.vector({{Role::q_bias, Role::q}, {Role::k_bias, Role::k}, {Role::v_bias, Role::v}});
+  w.qkv_bias = from.vector({{Role::q_bias, Role::q},
+                            {Role::k_bias, Role::k},
+                            {Role::v_bias, Role::v},
+                            {Role::attn_gate_bias, Role::attn_gate}});
   if (!from.has(Role::index_q)) return;
   w.index_q = from.matrix({Role::index_q, Role::index_k});
   w.index_q_norm = from.norm(Role::index_q_norm);

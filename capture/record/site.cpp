@@ -188,7 +188,7 @@ bool has_site(const ArchSpec& spec, Site site, int layer) {
     case Site::z:
       return mixer != Mixer::delta;
     case Site::attn_gate:
-      return spec.attn_gate && mixer != Mixer::delta;
+      return spec.gate_dim() > 0 && mixer != Mixer::delta;
     case Site::q_latent:
       return (mixer == Mixer::latent || mixer == Mixer::shared) && spec.latent.q_rank > 0;
     case Site::kv_latent:

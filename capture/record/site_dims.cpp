@@ -63,8 +63,9 @@ std::vector<int> site_dims(const ArchSpec& spec, Site site) {
     case Site::v_norm:
       return {kv_heads, kSeqLen, spec.d_value()};
     case Site::z:
-    case Site::attn_gate:
       return {spec.n_heads, kSeqLen, spec.d_value()};
+    case Site::attn_gate:
+      return {spec.n_heads, kSeqLen, spec.gate_dim()};
     case Site::depth_attn_weights:
     case Site::depth_mlp_weights:
     case Site::depth_final_weights:

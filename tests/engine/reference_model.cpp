@@ -119,7 +119,7 @@ struct Reference {
       for (std::size_t t = 0; t < out.size(); ++t)
         out[t].insert(out[t].end(), z[t].begin(), z[t].end());
     }
-    return times(out, matrix(model, Role::o, layer));
+    return linear(Role::o, Role::o_bias, layer, out);
   }
   double own_activation(double g) const {
     if (spec.activation != Activation::gelu_tanh) return g / (1 + std::exp(-g));

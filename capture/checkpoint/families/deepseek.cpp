@@ -52,7 +52,8 @@ void read_axk2(const JsonKeys& keys, HfConfig& out) {
   ArchSpec& spec = out.spec;
   read_latent(keys, out);
   read_grouped_experts(keys, out);
-  spec.attn_gate = spec.latent.query_sees_both = true;
+  spec.attn_gate = AttnGate::elementwise;
+  spec.latent.query_sees_both = true;
   spec.moe.rejected_is_zero = true;
   spec.norm_gate_rank = static_cast<int>(keys.whole("gated_norm_rank", 1, 1 << 16).value_or(0));
   spec.index.n_heads = static_cast<int>(keys.whole("index_n_heads", 1, 1 << 16).value_or(0));

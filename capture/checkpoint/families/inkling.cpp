@@ -87,7 +87,8 @@ void read_inkling(const JsonKeys& keys, HfConfig& out) {
   const auto layers = static_cast<std::size_t>(spec.n_layers);
   spec.mixers.assign(layers, Mixer::relative);
   spec.sinks.assign(layers, true);
-  spec.embed_norm = spec.sink_projection = spec.attn_gate = spec.value_norm = true;
+  spec.embed_norm = spec.sink_projection = spec.value_norm = true;
+  spec.attn_gate = AttnGate::elementwise;
   spec.depth_block =
       static_cast<int>(keys.whole("n_layers_per_attn_res_block", 1, 1 << 20).value_or(6));
   relative.qk_limit = keys.number("qk_l2_clip_threshold").value_or(0);

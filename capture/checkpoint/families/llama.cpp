@@ -64,9 +64,32 @@ void read_qwen2(const JsonKeys& keys, HfConfig& out) {
   qwen_windows(keys, out);
 }
 
+// Gated attention (2505.06708, qiuzh20/gated_attention): gates beside the queries, key head by key
+// head.
+constexpr TensorName kGated[] = {
+    {Role::q, "self_attn.q_proj.weight", Packing::query_gate_by_group},
+    {Role::q_bias, "self_attn.q_proj.bias", Packing::query_gate_by_group},
+    {Role::attn_gate, "self_attn.q_proj.weight", Packing::query_gate_by_group},
+    {Role::attn_gate_bias, "self_attn.q_proj.bias", Packing::query_gate_by_group},
+};
+constexpr Family kGatedFamily{.model_type = "qwen3", .names = kGated};
+
+// As that code decides: heads before channels, its own keys for biases and q/k norms.
+void read_output_gate(const JsonKeys& keys, HfConfig& out) {
+  ArchSpec& spec = out.spec;
+  const auto says = [&keys](const char* key) { return keys.boolean(key).value_or(false); };
+  spec.attn_gate = says("headwise_attn_output_gate")      ? AttnGate::headwise
+                   : says("elementwise_attn_output_gate") ? AttnGate::elementwise
+                                                          : AttnGate::none;
+  if (spec.attn_gate != AttnGate::none) out.family = &kGatedFamily;
+  if (!keys.boolean("use_qk_norm").value_or(true)) spec.qk_norm = QkNorm::none;
+  spec.qkv_bias = spec.o_bias = keys.boolean("qkv_bias").value_or(spec.qkv_bias);
+}
+
 void read_qwen3(const JsonKeys& keys, HfConfig& out) {
   out.spec.qk_norm = QkNorm::per_head;
   read_attention_bias(keys, out);
+  read_output_gate(keys, out);
   qwen_windows(keys, out);
 }
 

@@ -11,7 +11,9 @@ namespace {
 
 constexpr TensorName kNext[] = {
     {Role::q, "self_attn.q_proj.weight", Packing::query_gate_by_head},
+    {Role::q_bias, "self_attn.q_proj.bias", Packing::query_gate_by_head},
     {Role::attn_gate, "self_attn.q_proj.weight", Packing::query_gate_by_head},
+    {Role::attn_gate_bias, "self_attn.q_proj.bias", Packing::query_gate_by_head},
     {Role::o, "linear_attn.out_proj.weight"},
     {Role::o, "self_attn.o_proj.weight"},
     {Role::delta_q, "linear_attn.in_proj_qkvz.weight", Packing::delta_by_head},
@@ -65,9 +67,8 @@ constexpr TensorName kNext[] = {
 void read_mixers(const JsonKeys& keys, HfConfig& out) {
   ArchSpec& spec = out.spec;
   spec.qk_norm = QkNorm::per_head;
-  spec.attn_gate = true;
-  if (keys.boolean("attention_bias").value_or(false))
-    out.obstacles.push_back("attention_bias beside an attention gate is not supported");
+  spec.attn_gate = AttnGate::elementwise;
+  read_attention_bias(keys, out);
   DeltaSpec& delta = spec.delta;
   const auto size = [&](const char* name, int fallback) {
     return static_cast<int>(keys.whole(name, 1, 1 << 16).value_or(fallback));

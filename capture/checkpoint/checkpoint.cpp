@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "capture/checkpoint/checkpoint.h"
 
+#include <fmt/format.h>
+
 namespace sinkscope {
 
 std::int64_t TensorInfo::n_elements() const {
@@ -23,6 +25,11 @@ int Checkpoint::find(const std::string& name) const {
     if (all[i].name == name) return static_cast<int>(i);
   }
   return -1;
+}
+
+std::string Checkpoint::refusal(int index) const {
+  return fmt::format("{} cannot be decoded here",
+                     tensors().at(static_cast<std::size_t>(index)).dtype);
 }
 
 }  // namespace sinkscope

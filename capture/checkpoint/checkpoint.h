@@ -45,6 +45,11 @@ class Checkpoint {
   // The stored bytes [offset, offset + n) of the tensor, undecoded (for fingerprints).
   virtual void read_raw(int index, std::uint64_t offset, std::uint64_t n, void* out) const = 0;
 
+  // Whether the tensor is a scale that another one is multiplied by.
+  virtual bool is_scale(int /*index*/) const { return false; }
+  // Why a tensor with readable == false cannot be decoded.
+  virtual std::string refusal(int index) const;
+
   // Sentences the user should see: extra tensors in a shard, ignored entries, flags against files.
   const std::vector<std::string>& warnings() const { return warnings_; }
 

@@ -35,7 +35,8 @@ const Family* find_family(const std::string& model_type) {
 
 std::span<const TensorName> names_of(const Family& family, Role role) {
   const auto own = lines_of(family.names, role);
-  return own.empty() && !family.is_complete ? lines_of(llama_names(), role) : own;
+  if (!own.empty() || family.is_complete) return own;
+  return lines_of(family.usual.empty() ? llama_names() : family.usual, role);
 }
 
 void read_attention_bias(const JsonKeys& keys, HfConfig& out) {

@@ -20,8 +20,9 @@ struct TensorName {
   int only_layer = kNoLayer;  // a spelling of this block alone; then the name is whole
 };
 
-// One family of Hugging Face folders as data. Defaults are those of transformers' configuration
-// classes, for keys that config.json lacks; 0 = the key must be there.
+// One family as data, of Hugging Face folders or (gguf_families.h) of GGUF files. Defaults are
+// those of transformers' configuration classes, for keys that config.json lacks; 0 = the key must
+// be there.
 struct Family {
   const char* model_type;
   int vocab_size = 0, d_mlp = 0, n_ctx = 0, bos_id = -1, eos_id = -1;
@@ -36,20 +37,25 @@ struct Family {
   const char* window_key = "sliding_window";
   bool has_own_types = false;  // what layer_types say is read by `read`
   const char* activation = "silu";
-  std::span<const TensorName> names = {};  // what differs from the Llama family
-  const char* prefix = "model.";           // optional in the files
+  std::span<const TensorName> names = {};  // what differs from the Llama family, or from `usual`
+  std::span<const TensorName> usual = {};
+  const char* prefix = "model.";  // optional in the files
   const char* layers = "layers.";
   const char* reach_key = nullptr;  // another key for the window: how far back it goes, window − 1
   bool is_complete = false;         // names are all there are; the spec holds every size already
+  float stored_offset = 0;          // the part of norm_offset that norms in the file hold already
   // Keys that only this family has; sizes, norms, windows by layer_types and rope are read already.
   void (*read)(const JsonKeys& keys, HfConfig& out) = nullptr;
 };
+
+// GPT-OSS as OpenAI's own files have it; no model_type that a config.json would say.
+inline constexpr const char* kOpenAiGptOss = "gpt_oss (OpenAI)";
 
 // Null for a model_type that is not known.
 const Family* find_family(const std::string& model_type);
 // The lines of one role, which stand together.
 std::span<const TensorName> lines_of(std::span<const TensorName> names, Role role);
-// Names of the Llama family, on which the others build.
+// Names of the Llama family, on which the others of Hugging Face build.
 std::span<const TensorName> llama_names();
 // Spellings of a role in a family's files; empty where it has none.
 std::span<const TensorName> names_of(const Family& family, Role role);

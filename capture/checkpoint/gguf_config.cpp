@@ -122,9 +122,23 @@ void read_window(const GgufKeys& keys, const GgufFamily& family, GgufModel& mode
   }
 }
 
-void read_heads(const GgufKeys& keys, GgufModel& model) {
+// Every head has a key of its own, whichever of two ways to store them the file has.
+void read_latent_heads(const GgufKeys& keys, ArchSpec& spec) {
+  const auto size = [&](const char* name) { return keys.whole(name, 1, kMostHeadDim).value_or(0); };
+  const int keys_of_all = size("attention.key_length_mla");
+  spec.n_kv_heads = spec.n_heads;
+  spec.head_dim = keys_of_all > 0 ? keys_of_all : size("attention.key_length");
+  spec.value_dim =
+      keys_of_all > 0 ? size("attention.value_length_mla") : size("attention.value_length");
+}
+
+void read_heads(const GgufKeys& keys, const GgufFamily& family, GgufModel& model) {
   ArchSpec& spec = model.spec;
   spec.n_heads = keys.required("attention.head_count", 1, kMostHeads);
+  if (family.latent) {
+    read_latent_heads(keys, spec);
+    return;
+  }
   spec.n_kv_heads = keys.whole("attention.head_count_kv", 1, kMostHeads).value_or(spec.n_heads);
   if (spec.n_heads % std::max(spec.n_kv_heads, 1) != 0) {
     model.obstacles.push_back(fmt::format("{} heads cannot share {} key-value heads evenly",
@@ -174,20 +188,21 @@ void read_spec(const GgufKeys& keys, const GgufFile& file, const GgufFamily& fam
         keys.full_name(eps ? "attention.layer_norm_rms_epsilon" : "attention.layer_norm_epsilon"),
         spec.norm_eps));
   spec.norm_offset = family.one_plus ? 1 : 0;
-  read_heads(keys, model);
+  read_heads(keys, family, model);
   read_rope(keys, model);
   read_window(keys, family, model);
+  const auto is_read = [&family](const char* name) {
+    return std::string(family.reads).find(fmt::format(" {} ", name)) != std::string::npos;
+  };
   for (const char* name : kMustBeNeutral) {
     const double value = keys.number(name).value_or(0);
     const bool is_neutral = value == 0 || (value == 1 && std::string(name).ends_with("_scale"));
-    if (is_neutral ||
-        std::string(family.reads).find(fmt::format(" {} ", name)) != std::string::npos)
-      continue;
+    if (is_neutral || is_read(name)) continue;
     model.obstacles.push_back(
         fmt::format("key \"{}\" is {}, which architecture {} cannot be run with",
                     keys.full_name(name), value, spec.architecture));
   }
-  if (!keys.truth("attention.causal").value_or(true)) {
+  if (!is_read("attention.causal") && !keys.truth("attention.causal").value_or(true)) {
     model.obstacles.push_back("attention is not causal");
   }
   note_optional_tensors(file, spec);
@@ -266,7 +281,7 @@ GgufModel describe_gguf(const GgufFile& file, const std::string& path) {
   // A file that says little more than its norms is shown as such.
   if (family != nullptr && (keys.has("block_count") || keys.has("embedding_length"))) {
     read_spec(keys, file, *family, model);
-    add_roles(file, *family, model);
+    add_roles(file, *family, path, model);
     return model;
   }
   if (family != nullptr) keys.required("block_count", 1, kMostLayers);

@@ -14,10 +14,10 @@ namespace sinkscope {
 // by names and packings; see gguf_families.cpp.
 struct GgufFamily {
   const char* architecture;
-  std::span<const TensorName> names = {};  // what differs from the Llama family's names
-  bool pairs = false;                      // q and k rows stored in rotary pairs
+  std::span<const TensorName> names = {};  // what differs from the usual names
   bool one_plus = false;                   // norms multiply by 1 + w; the file holds 1 + w
   bool windows = false;                    // attention.sliding_window counts
+  bool latent = false;                     // heads are said by the keys of latent attention
   int window_period = 0;   // where the file does not say which layers: the last of each is full
   const char* reads = "";  // keys with an effect that `read` understands, between spaces
   void (*read)(const GgufKeys& keys, const GgufFile& file, GgufModel& model) = nullptr;
@@ -27,7 +27,7 @@ struct GgufFamily {
 const GgufFamily* find_gguf_family(const std::string& architecture);
 // "llama, qwen2, …"
 std::string gguf_family_names();
-// Spellings of a role; empty where the family has none.
-std::span<const TensorName> names_of(const GgufFamily& family, Role role);
+// The names that most families share, after "blk.N." for what belongs to a block.
+std::span<const TensorName> gguf_names();
 
 }  // namespace sinkscope

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
-#include <unordered_set>
+#include <unordered_map>
 #include <utility>
 
 #include "capture/checkpoint/file_reader.h"
@@ -33,18 +33,21 @@ class GgufParts : public GgufFile, public CountedReads {
     FileReader first(path);
     header_ = read_gguf_header(first);
     const auto others = remaining_split_parts(path, header_);
-    std::unordered_set<std::string> names;
-    take_part(std::move(first), header_, names);
+    take_part(std::move(first), header_);
     for (int i = 0; i < static_cast<int>(others.size()); ++i) {
       FileReader file = open_split_part(others[static_cast<std::size_t>(i)]);
       GgufHeader part = read_gguf_header(file);
       check_split_part(file.path(), part, i + 1, static_cast<int>(others.size()) + 1);
-      take_part(std::move(file), part, names);
+      take_part(std::move(file), part);
     }
     check_split_total(path, header_, static_cast<std::int64_t>(infos_.size()));
   }
 
   const std::vector<TensorInfo>& tensors() const override { return infos_; }
+  int find(const std::string& name) const override {
+    const auto found = by_name_.find(name);
+    return found == by_name_.end() ? -1 : found->second;
+  }
   const std::vector<std::string>& keys() const override { return header_.keys; }
   const GgufValue* find_key(const std::string& key) const override { return header_.find_key(key); }
 
@@ -57,9 +60,9 @@ class GgufParts : public GgufFile, public CountedReads {
   }
 
  private:
-  void take_part(FileReader file, GgufHeader& header, std::unordered_set<std::string>& names) {
+  void take_part(FileReader file, GgufHeader& header) {
     for (GgufTensor& tensor : header.tensors) {
-      if (!names.insert(tensor.info.name).second) {
+      if (!by_name_.try_emplace(tensor.info.name, static_cast<int>(infos_.size())).second) {
         throw Error(ErrorKind::corrupt, fmt::format("{}: tensor {}: is in an earlier part as well",
                                                     file.path(), quoted_name(tensor.info.name)));
       }
@@ -83,6 +86,7 @@ class GgufParts : public GgufFile, public CountedReads {
   std::vector<FileReader> files_;
   std::vector<TensorInfo> infos_;
   std::vector<Place> places_;  // of infos_
+  std::unordered_map<std::string, int> by_name_;
 };
 
 void GgufParts::read_rows(int index, std::int64_t begin, std::int64_t end, float* out) const {

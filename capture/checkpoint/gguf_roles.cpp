@@ -1,20 +1,19 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "capture/checkpoint/gguf_roles.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <charconv>
 #include <map>
 #include <optional>
 #include <set>
 #include <string_view>
-#include <unordered_map>
+#include <utility>
 
 #include "capture/checkpoint/gguf_families.h"
 #include "capture/checkpoint/gguf_file.h"
-#include "capture/checkpoint/hf_names.h"
 #include "capture/checkpoint/printable.h"
+#include "capture/checkpoint/role_assignment.h"
+#include "capture/checkpoint/spec_check.h"
 
 namespace sinkscope {
 namespace {
@@ -36,124 +35,10 @@ std::optional<BlockName> split_block_name(std::string_view name) {
   return parts;
 }
 
-// Left over from old converters; the numbers they hold follow from the metadata.
-bool is_ignored(std::string_view name) {
-  const auto block = split_block_name(name);
-  if (block) return block->rest == "attn_rot_embd.weight";
-  return name.starts_with("rope_factors_");  // read while opening
-}
-
-bool shape_agrees(const std::vector<std::int64_t>& found,
-                  const std::vector<std::int64_t>& expected) {
-  return std::equal(found.begin(), found.end(), expected.begin(), expected.end(),
-                    [](std::int64_t a, std::int64_t b) { return b == 0 || a == b; });
-}
-
-class Roles {
- public:
-  Roles(const GgufFile& file, const GgufFamily& family, GgufModel& model)
-      : tensors_(file.tensors()), family_(family), model_(model) {
-    for (int i = 0; i < static_cast<int>(tensors_.size()); ++i) index_[tensors_[at(i)].name] = i;
-    is_used_.resize(tensors_.size());
-  }
-
-  void fill() {
-    const ArchSpec& spec = model_.spec;
-    add(Role::embed, kNoLayer);
-    if (!spec.tied) add(Role::unembed, kNoLayer);
-    for (const Role role : outer_roles(spec)) add(role, kNoLayer);
-    if (spec.rope.has_divisors) add(Role::rope_divisors, kNoLayer);
-    if (const TensorRef* embed = model_.roles.find(Role::embed, kNoLayer); spec.tied && embed) {
-      model_.roles.add(Role::unembed, kNoLayer, TensorRef(*embed));
-    }
-    for (int layer = 0; layer < spec.n_layers; ++layer) {
-      for (const Role role : layer_roles(spec, layer)) add(role, layer);
-    }
-    report();
-  }
-
- private:
-  static std::size_t at(int i) { return static_cast<std::size_t>(i); }
-
-  void add(Role role, int layer) {
-    const auto spellings = names_of(family_, role);
-    if (spellings.empty()) return;
-    const TensorName& line = spellings.front();
-    const std::string name =
-        layer == kNoLayer ? std::string(line.name) : fmt::format("blk.{}.{}", layer, line.name);
-    const auto found = index_.find(name);
-    if (found == index_.end()) {
-      missing_.insert(name);
-      return;
-    }
-    const TensorInfo& tensor = tensors_[at(found->second)];
-    is_used_[at(found->second)] = true;
-    const Packed expected = packed(line.packing, role, model_.spec, layer);
-    const bool agrees = shape_agrees(tensor.shape, expected.shape);
-    if (!agrees) {
-      model_.obstacles.push_back(fmt::format("tensor {} has shape {}, the metadata say {}",
-                                             printable(name), shape_text(tensor.shape),
-                                             shape_text(expected.shape)));
-    }
-    if (!tensor.readable) unreadable_[tensor.dtype].insert(name);
-    // The norms of a model that cannot be run are still looked at: only those that can be.
-    if (is_norm_gain(role) && (!agrees || !tensor.readable)) return;
-    TensorRef ref = reference(role, found->second);
-    ref.view = expected.view;
-    if (is_norm_gain(role) && family_.one_plus) ref.stored_offset = 1.0f;
-    model_.roles.add(role, layer, std::move(ref));
-  }
-
-  TensorRef reference(Role role, int tensor) const {
-    const ArchSpec& spec = model_.spec;
-    TensorRef ref;
-    ref.tensor = tensor;
-    const bool is_q = role == Role::q || role == Role::q_bias;
-    const bool is_k = role == Role::k || role == Role::k_bias;
-    if (!family_.pairs || !(is_q || is_k)) return ref;
-    // Un-permuting needs whole heads: with sizes unknown or contradicted, rows stay as stored.
-    ref.n_heads = is_q ? spec.n_heads : spec.n_kv_heads;
-    ref.head_dim = spec.head_dim;
-    ref.rotary_dim = spec.rope.rotary_dim;
-    const std::int64_t n_rows = std::int64_t{ref.n_heads} * ref.head_dim;
-    const auto& shape = tensors_[at(tensor)].shape;
-    if (n_rows > 0 && !shape.empty() && shape.front() == n_rows) ref.order = RowOrder::llama_pairs;
-    return ref;
-  }
-
-  void report() {
-    const auto all = [](const std::set<std::string>& names) {
-      return listed({names.begin(), names.end()});
-    };
-    if (!missing_.empty()) model_.obstacles.push_back("missing: " + all(missing_));
-    for (const auto& [dtype, names] : unreadable_) {
-      model_.obstacles.push_back(fmt::format("{} cannot be decoded here: {}", dtype, all(names)));
-    }
-    std::vector<std::string> unexpected;
-    for (std::size_t i = 0; i < tensors_.size(); ++i) {
-      if (!is_used_[i] && !is_ignored(tensors_[i].name)) unexpected.push_back(tensors_[i].name);
-    }
-    if (!unexpected.empty()) {
-      model_.obstacles.push_back(fmt::format("not part of architecture {}: {}",
-                                             model_.spec.architecture, listed(unexpected)));
-    }
-  }
-
-  const std::vector<TensorInfo>& tensors_;
-  const GgufFamily& family_;
-  GgufModel& model_;
-  std::unordered_map<std::string, int> index_;
-  std::vector<bool> is_used_;
-  std::set<std::string> missing_;                            // several roles may share a tensor
-  std::map<std::string, std::set<std::string>> unreadable_;  // by dtype
-};
-
 }  // namespace
 
 void note_optional_tensors(const GgufFile& file, ArchSpec& spec) {
-  spec.tied = true;
   for (const TensorInfo& tensor : file.tensors()) {
-    if (tensor.name == "output.weight") spec.tied = false;
     if (tensor.name == "rope_freqs.weight") spec.rope.has_divisors = true;
     const auto block = split_block_name(tensor.name);
     if (!block || !block->rest.ends_with(".bias")) continue;
@@ -164,8 +49,27 @@ void note_optional_tensors(const GgufFile& file, ArchSpec& spec) {
   }
 }
 
-void add_roles(const GgufFile& file, const GgufFamily& family, GgufModel& model) {
-  Roles(file, family, model).fill();
+void add_roles(const GgufFile& file, const GgufFamily& family, const std::string& where,
+               GgufModel& model) {
+  ArchSpec& spec = model.spec;
+  if (std::string problem = contradiction(spec); !problem.empty()) {
+    if (model.obstacles.empty()) model.obstacles.push_back(std::move(problem));
+    add_norm_roles(file, family.one_plus ? 1.0f : 0.0f, model);  // no shape follows from such sizes
+    return;
+  }
+  const Family names{.model_type = family.architecture,
+                     .names = family.names,
+                     .usual = gguf_names(),
+                     .prefix = "",
+                     .layers = "blk.",
+                     .stored_offset = family.one_plus ? 1.0f : 0.0f};
+  RoleAssignment roles(spec, names, file, TensorSearch::Inside::nothing, where);
+  // A file without output.weight shares the embedding, whatever its metadata say.
+  roles.fill_head(file.find("output.weight") < 0, spec);
+  roles.fill_all(spec.n_layers);
+  const std::vector<std::string> unused = roles.finish(model.obstacles);
+  if (!unused.empty()) model.obstacles.push_back(unexpected_tensors(unused));
+  model.roles = roles.take_table();
 }
 
 void add_norm_roles(const GgufFile& file, float stored_offset, GgufModel& model) {

@@ -214,7 +214,10 @@ HfConfig parse_hf_config(const std::string& text, const std::string& where) {
   if (wrapped != nullptr)
     spec.architecture =
         JsonKeys(*wrapped, where, "text_config.").text("model_type").value_or(spec.architecture);
-  const Family* family = find_family(spec.architecture);
+  const bool is_openai = spec.architecture.empty() && top.has("initial_context_length") &&
+                         top.has("experts_per_token");
+  if (is_openai) spec.architecture = "gpt_oss";  // its authors' own files do not say so
+  const Family* family = find_family(is_openai ? kOpenAiGptOss : spec.architecture);
   out.is_known_family = family != nullptr;
   out.family = family;
   out.is_wrapped = wrapped != nullptr;

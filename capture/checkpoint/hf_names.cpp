@@ -41,6 +41,8 @@ bool is_ignored_name(std::string_view name) {
   // What BERT adds for its training tasks, on top of the last hidden state.
   for (const std::string_view prefix : {"pooler.", "bert.pooler.", "cls."})
     if (name.starts_with(prefix)) return true;
+  // Left over from old GGUF converters, or read while opening.
+  if (name.starts_with("rope_factors_") || name.ends_with(".attn_rot_embd.weight")) return true;
   return name.starts_with("mtp.") || name.find(".mtp.") != std::string_view::npos ||
          name == "position_ids" || name.ends_with(".position_ids");
 }

@@ -36,7 +36,8 @@ struct LayerName {
 std::optional<LayerName> split_layer_name(std::string_view name, std::string_view word = "layers.");
 
 // Tensors that hold nothing a forward pass needs: mask and frequency buffers that old versions
-// saved, position ids, heads for multi-token prediction (`mtp.`), BERT's pooler and `cls.` heads.
+// saved, position ids, heads for multi-token prediction (`mtp.`), BERT's pooler and `cls.` heads,
+// and what GGUF converters leave beside the metadata (attn_rot_embd, rope_factors_*).
 bool is_ignored_name(std::string_view name);
 
 // Factors for quantized activations or caches, which weights that are dequantized do not need.

@@ -18,7 +18,7 @@ namespace {
 
 // The text before "layers." of the decoder: the shortest of those whose first layer has a norm of
 // the usual name, so that towers for pictures and sound, which sit deeper, do not win.
-std::optional<std::string> decoder_prefix(const SafetensorsCheckpoint& checkpoint) {
+std::optional<std::string> decoder_prefix(const Checkpoint& checkpoint) {
   std::optional<std::string> best;
   for (const TensorInfo& tensor : checkpoint.tensors()) {
     const auto split = split_layer_name(tensor.name);
@@ -34,7 +34,7 @@ std::optional<std::string> decoder_prefix(const SafetensorsCheckpoint& checkpoin
 // Roles filled by tensors of the names asked for, behind one prefix.
 class NameTable {
  public:
-  NameTable(const SafetensorsCheckpoint& checkpoint, std::string prefix)
+  NameTable(const Checkpoint& checkpoint, std::string prefix)
       : checkpoint_(checkpoint), prefix_(std::move(prefix)) {}
 
   // Only vectors are norms.
@@ -70,7 +70,7 @@ class NameTable {
   RoleTable table;
 
  private:
-  const SafetensorsCheckpoint& checkpoint_;
+  const Checkpoint& checkpoint_;
   std::string prefix_;
   std::set<std::string> named_;
 };
@@ -91,7 +91,7 @@ std::vector<std::string> add_llama_matrices(NameTable& table, int n_layers) {
 }
 
 // What a description of the architecture has to say.
-void tell_what_is_open(const SafetensorsCheckpoint& checkpoint, const NameTable& table,
+void tell_what_is_open(const Checkpoint& checkpoint, const NameTable& table,
                        const std::vector<std::string>& missing, HfConfig& config) {
   if (!missing.empty())
     config.obstacles.push_back("no tensor has a Llama's name of the role " +
@@ -106,7 +106,7 @@ void tell_what_is_open(const SafetensorsCheckpoint& checkpoint, const NameTable&
 
 }  // namespace
 
-RoleTable assign_hf_norms(HfConfig& config, const SafetensorsCheckpoint& checkpoint) {
+RoleTable assign_hf_norms(HfConfig& config, const Checkpoint& checkpoint) {
   const auto prefix = decoder_prefix(checkpoint);
   if (!prefix) {
     if (!config.is_known_family) tell_what_is_open(checkpoint, {checkpoint, ""}, {}, config);

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "capture/checkpoint/file_reader.h"
 #include "core/error.h"
@@ -47,6 +48,16 @@ void permute_bias(const TensorRef& ref, std::int64_t n, float* values) {
   }
 }
 
+void undo_minus_exp(float* values, std::int64_t n, const std::string& name) {
+  for (std::int64_t i = 0; i < n; ++i) {
+    if (!(values[i] <= 0))
+      throw Error(ErrorKind::corrupt,
+                  fmt::format("tensor {} holds {}, expected -exp(x), which is not above 0", name,
+                              values[i]));
+    values[i] = std::log(-values[i]);
+  }
+}
+
 }  // namespace
 
 const TensorRef& OpenedModel::ref(Role role, int layer) const {
@@ -85,6 +96,7 @@ void OpenedModel::read_rows(Role role, int layer, std::int64_t begin, std::int64
   if (begin == end) return;
   if (from.order == RowOrder::as_stored) {
     read_view(checkpoint(), from, begin, end, out);
+    if (from.is_minus_exp) undo_minus_exp(out, (end - begin) * cols(role, layer), tensor.name);
     return;
   }
   if (from.head_dim < 1 || n % from.head_dim != 0) {

@@ -51,9 +51,10 @@ struct TensorRef {
   // a (1+w) family from Hugging Face: norm_offset 1, stored_offset 0; its GGUF: 1 and 1.
   float stored_offset = 0.0f;
   TensorView view;
+  bool is_minus_exp = false;  // the file holds −e^x in place of x (GGUF's rates of delta-nets)
   // More tensors of the same shape, whose rows follow those of the first: one tensor an expert.
   std::vector<int> more;
-  StoredAs stored_as;  // the name with its number open; "" in a GGUF file
+  StoredAs stored_as;  // the name with its number open
 };
 
 // Roles filled by tensors. At most one tensor a (role, layer); the same tensor may fill two roles

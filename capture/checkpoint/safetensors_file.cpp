@@ -68,13 +68,15 @@ std::string SafetensorsCheckpoint::match_scale(int index, int scale,
   return "";
 }
 
-// GPT-OSS: `X_blocks` U8 [..., n, 16] and `X_scales` U8 [..., n] are a matrix of rows of 32·n
-// values, E2M1 codes with the low nibble first times 2^(scale − 127).
+// GPT-OSS: `X_blocks` U8 [..., n, 16] and `X_scales` U8 [..., n] (in OpenAI's own files `X.blocks`
+// and `X.scales`) are a matrix of rows of 32·n values, E2M1 codes with the low nibble first times
+// 2^(scale − 127).
 void SafetensorsCheckpoint::join_mxfp4() {
   constexpr std::int64_t kBytes = 16;
   for (int index = 0; index < static_cast<int>(tensors_.size()); ++index) {
     TensorInfo& info = tensors_[at(index)];
-    if (info.dtype != "U8" || !info.name.ends_with("_blocks") || info.shape.size() < 3) continue;
+    const bool is_named_so = info.name.ends_with("_blocks") || info.name.ends_with(".blocks");
+    if (info.dtype != "U8" || !is_named_so || info.shape.size() < 3) continue;
     const int scale = find(info.name.substr(0, info.name.size() - 6) + "scales");
     if (scale < 0 || tensors_[at(scale)].dtype != "U8" || info.shape.back() != kBytes) continue;
     std::vector<std::int64_t> factors = info.shape;

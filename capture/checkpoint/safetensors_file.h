@@ -32,10 +32,8 @@ class SafetensorsCheckpoint final : public Checkpoint, public CountedReads {
 
   // Path of the file that holds the tensor.
   const std::string& file_of(int index) const;
-  // Whether the tensor is a scale that another tensor is multiplied by.
-  bool is_scale(int index) const;
-  // Why a tensor with readable == false cannot be decoded.
-  std::string refusal(int index) const;
+  bool is_scale(int index) const override;
+  std::string refusal(int index) const override;
 
  private:
   struct Scale {

@@ -116,7 +116,7 @@ TEST(GgufConfig, NonsensicalSizesAreObstaclesAndNotBelieved) {
                           .key("embedding_length", "ten")
                           .key("rope.freq_base", -1.0f)
                           .describe();
-  EXPECT_EQ(d.model.spec.n_layers, 0);
+  EXPECT_EQ(d.model.spec.n_layers, 2);  // the tensors', to show their norms
   EXPECT_EQ(d.model.spec.n_heads, 0);
   EXPECT_THAT(d.model.obstacles, Contains(HasSubstr("llama.block_count")));
   EXPECT_THAT(d.model.obstacles, Contains(HasSubstr("llama.attention.head_count")));

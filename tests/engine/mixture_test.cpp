@@ -8,6 +8,7 @@
 
 #include "capture/model/moe.h"
 #include "tests/engine/captured.h"
+#include "tests/support/gguf_writer.h"
 #include "tests/support/h5_reference.h"
 #include "tests/support/shared_files.h"
 #include "tests/support/tiny_folder.h"
@@ -113,8 +114,7 @@ std::int64_t bytes_of_plan(const ModelFiles& model, const CaptureRequest& reques
 
 // 64 experts, one a token, two tokens: two experts are read, and a dense file of the same size is
 // not touched beyond them.
-TEST(Mixture, OnlyRoutedExpertsAreRead) {
-  const auto model = open_model(mixture_folder());
+void expect_only_routed_experts(const std::unique_ptr<ModelFiles>& model) {
   ASSERT_THAT(model->obstacles(), ::testing::IsEmpty());
   CaptureRequest request = request_for({3, 9});
   request.record.sites = {"mlp.hook_router"};
@@ -131,12 +131,23 @@ TEST(Mixture, OnlyRoutedExpertsAreRead) {
   const std::int64_t expert = 3 * kWidth * 8 * 4;
   std::int64_t rest = 0;  // everything else in the file, at most
   for (const TensorInfo& tensor : model->checkpoint().tensors())
-    if (tensor.name.find(".experts.") == std::string::npos)
+    if (tensor.name.find(".experts.") == std::string::npos &&
+        tensor.name.find("_exps.") == std::string::npos)
       rest += static_cast<std::int64_t>(tensor.n_bytes);
   const std::int64_t read = model->bytes_read() - before - planned;
   EXPECT_GE(read, reached * expert);
   EXPECT_LE(read, reached * expert + rest);
   EXPECT_LT(read, 2 * kExperts * expert / 4);  // far from all
+}
+
+TEST(Mixture, OnlyRoutedExpertsAreRead) {
+  expect_only_routed_experts(open_model(mixture_folder()));
+}
+
+// There the experts of a block are one tensor.
+TEST(Mixture, OnlyRoutedExpertsOfAGgufFileAreRead) {
+  const auto folder = open_model(mixture_folder());
+  expect_only_routed_experts(open_model(write_gguf(*folder, scratch_folder() + "/model.gguf")));
 }
 
 // Four prompts that go to the same experts, one group each: with room for them, experts are read

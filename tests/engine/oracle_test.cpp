@@ -56,14 +56,17 @@ TEST_P(FolderOracle, BothConfigSpellingsGiveTheSameCapture) {
   EXPECT_EQ(first_difference(capture(*a, everything(want)), capture(*b, everything(want))), "");
 }
 
+std::unique_ptr<ModelFiles> opened_by_its_description(const ModelFiles& model) {
+  const std::string arch = scratch_folder() + "/arch.json";
+  std::ofstream(arch) << arch_to_json(model);
+  return open_model(model.path(), {.ignore_index = false, .arch_file = arch});
+}
+
 // A model opened by its own description in place of config.json: the same capture to the bit.
 TEST_P(Oracle, OpensByItsOwnDescription) {
   SINKSCOPE_REQUIRE_SHARED(folder, "oracles/" + GetParam());
   const auto a = open_oracle(folder);
-  if (a->container() == Container::gguf) GTEST_SKIP() << "--arch is for safetensors";
-  const std::string arch = scratch_folder() + "/arch.json";
-  std::ofstream(arch) << arch_to_json(*a);
-  const auto b = open_model(folder, {.ignore_index = false, .arch_file = arch});
+  const auto b = opened_by_its_description(*a);
   ASSERT_THAT(b->obstacles(), ::testing::IsEmpty());
   EXPECT_EQ(a->spec(), b->spec());
   const H5Reference want(folder + "/expected.h5");
@@ -90,26 +93,71 @@ TEST_P(GgufOracle, SafetensorsAndGgufGiveTheSameCapture) {
   }
 }
 
-// GGUF has no key for GPT-OSS's clamp: what is released has 7.
-TEST(GgufOracleGptOss, SafetensorsAndGgufGiveTheSameCapture) {
-  SINKSCOPE_REQUIRE_SHARED(folder, "oracles/gpt_oss");
+// The same for GGUF files by their own description: packings, pairs and folded gains are in it.
+TEST_P(GgufOracle, OpensByItsOwnDescription) {
+  SINKSCOPE_REQUIRE_SHARED(folder, "oracles/" + GetParam());
+  const H5Reference want(folder + "/expected.h5");
+  const auto a = open_model(write_gguf(*open_model(folder), scratch_folder() + "/model.gguf"));
+  const auto b = opened_by_its_description(*a);
+  ASSERT_THAT(b->obstacles(), ::testing::IsEmpty());
+  EXPECT_EQ(a->spec(), b->spec());
+  EXPECT_EQ(first_difference(capture(*a, everything(want)), capture(*b, everything(want))), "");
+}
+
+// The oracle with a config that says something else.
+std::unique_ptr<ModelFiles> open_changed(const std::string& folder, const nlohmann::json& change) {
   const std::string changed = scratch_folder() + "/model";
   fs::create_directory(changed);
   fs::create_symlink(fs::absolute(folder + "/model.safetensors"), changed + "/model.safetensors");
   std::ifstream in(folder + "/config.json");
   auto config = nlohmann::json::parse(in);
-  config["swiglu_limit"] = 7.0;
+  config.merge_patch(change);
   std::ofstream(changed + "/config.json") << config;
-  const auto a = open_model(changed);
-  const auto b = open_model(write_gguf(*a, scratch_folder() + "/model.gguf"));
-  ASSERT_THAT(b->obstacles(), ::testing::IsEmpty());
-  EXPECT_EQ(b->spec().moe, a->spec().moe);
-  const CaptureRequest request = everything(H5Reference(folder + "/expected.h5"));
-  const H5Reference x(capture(*a, request)), y(capture(*b, request));
+  return open_model(changed);
+}
+
+void expect_near_capture(const std::string& got_path, const std::string& want_path) {
+  const H5Reference got(got_path), want(want_path);
   for (const char* name : {"/run0/residual/stream", "/run0/logits/full"})
-    expect_close(y.floats(name), x.floats(name), kValues, name);
-  expect_close(y.floats("/run0/attention/null_mass"), x.floats("/run0/attention/null_mass"),
-               kProbabilities, "null_mass");
+    expect_close(got.floats(name), want.floats(name), kValues, name);
+  for (const char* name : {"/run0/attention/pattern", "/run0/attention/null_mass"})
+    expect_close(got.floats(name), want.floats(name), kProbabilities, name);
+}
+
+// What GGUF has no key for is as in released models: GPT-OSS's clamp is 7, every 4th layer of
+// SmolLM3 does without positions, DeepSeek's mscale is its mscale_all_dim.
+TEST(GgufOracleKeys, SafetensorsAndGgufGiveTheSameCaptureAsFarAsKeysGo) {
+  const std::pair<const char*, nlohmann::json> changes[] = {
+      {"gpt_oss", {{"swiglu_limit", 7.0}}},
+      {"smollm3", {{"no_rope_layers", nullptr}}},
+      {"deepseek_v3", {{"rope_parameters", {{"mscale", 0.7}}}}}};
+  for (const auto& [name, change] : changes)
+    for (const GgufForm form : {GgufForm::current, GgufForm::old}) {
+      SCOPED_TRACE(name);
+      SINKSCOPE_REQUIRE_SHARED(folder, std::string("oracles/") + name);
+      const auto a = open_changed(folder, change);
+      ASSERT_THAT(a->obstacles(), ::testing::IsEmpty());
+      const auto b = open_model(write_gguf(*a, scratch_folder() + "/model.gguf", form));
+      ASSERT_THAT(b->obstacles(), ::testing::IsEmpty());
+      EXPECT_EQ(b->spec().moe, a->spec().moe);
+      EXPECT_EQ(b->spec().latent, a->spec().latent);
+      const CaptureRequest request = everything(H5Reference(folder + "/expected.h5"));
+      const std::string from_gguf = capture(*b, request);
+      expect_near_capture(from_gguf, capture(*a, request));
+      const auto c = opened_by_its_description(*b);
+      ASSERT_THAT(c->obstacles(), ::testing::IsEmpty());
+      EXPECT_EQ(first_difference(from_gguf, capture(*c, request)), "");
+    }
+}
+
+// Projections of delta-nets in one tensor, as converters wrote them at first.
+TEST(GgufOracleKeys, OldFilesOfQwen3NextGiveTheSameCapture) {
+  SINKSCOPE_REQUIRE_SHARED(folder, "oracles/qwen3_next");
+  const H5Reference want(folder + "/expected.h5");
+  const auto a = open_model(folder);
+  const auto b = open_model(write_gguf(*a, scratch_folder() + "/model.gguf", GgufForm::old));
+  ASSERT_THAT(b->obstacles(), ::testing::IsEmpty());
+  compare_with_expected(capture(*b, everything(want)), want, *a);
 }
 
 // ‖got − want‖ / ‖want‖.
@@ -201,13 +249,29 @@ std::vector<std::string> all_models() {
   return all;
 }
 
+// No folder is forgotten: neither a model with its numbers, nor one with a second config.
+TEST(OracleLists, NameEveryFolderThatIsThere) {
+  SINKSCOPE_REQUIRE_SHARED(root, "oracles");
+  const std::vector<std::string> listed = all_models();
+  for (const auto& entry : fs::directory_iterator(root)) {
+    const std::string name = entry.path().filename().string();
+    if (!fs::exists(entry.path() / "expected.h5") || name.starts_with("lab_") ||
+        name == "smollm2")  // trained models: trained_models_test
+      continue;
+    EXPECT_NE(std::find(listed.begin(), listed.end(), name), listed.end()) << name;
+    const bool has_both =
+        std::find(kBothSpellings.begin(), kBothSpellings.end(), name) != kBothSpellings.end();
+    EXPECT_EQ(fs::exists(entry.path() / "config_v4.json"), has_both) << name;
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Folders, FolderOracle, ::testing::ValuesIn(kBothSpellings),
                          [](const auto& test) { return test.param; });
 INSTANTIATE_TEST_SUITE_P(Folders, GgufOracle,
                          ::testing::Values("llama", "llama_tied", "mistral", "qwen2", "qwen3",
                                            "mixtral", "qwen3_moe", "gpt2", "gpt_neox",
                                            "gpt_neox_seq", "gemma2", "gemma3", "olmo2", "olmo3",
-                                           "phi3", "granite"),
+                                           "phi3", "granite", "qwen3_next", "bert", "ministral3"),
                          [](const auto& test) { return test.param; });
 INSTANTIATE_TEST_SUITE_P(Models, Oracle, ::testing::ValuesIn(all_models()),
                          [](const auto& test) { return test.param; });

@@ -14,6 +14,7 @@
 
 #include "capture/checkpoint/model_files.h"
 #include "tests/support/gguf_bytes.h"
+#include "tests/support/gguf_convert.h"
 
 namespace sinkscope::test {
 namespace {
@@ -55,33 +56,55 @@ constexpr BlockTensor kBlockTensors[] = {
     {Role::gate_bias, "ffn_gate.bias"},
     {Role::up_bias, "ffn_up.bias"},
     {Role::down_bias, "ffn_down.bias"},
+    {Role::choice_bias, "exp_probs_b.bias"},
+    {Role::shared_gate, "ffn_gate_shexp.weight"},
+    {Role::shared_up, "ffn_up_shexp.weight"},
+    {Role::shared_down, "ffn_down_shexp.weight"},
+    {Role::delta_norm, "ssm_norm.weight"},
+    {Role::q_a, "attn_q_a.weight"},
+    {Role::q_a_norm, "attn_q_a_norm.weight"},
+    {Role::kv_a, "attn_kv_a_mqa.weight"},
+    {Role::kv_a_norm, "attn_kv_a_norm.weight"},
+    {Role::ln1_post_bias, "post_attention_norm.bias"},
+    {Role::ln2_post_bias, "post_ffw_norm.bias"},
 };
 
-// Several roles in one tensor, rows below one another (formats of converted GPT-2, GPT-NeoX,
-// Phi-3).
-struct Stack {
-  const char* name;
-  std::vector<Role> roles;
+constexpr BlockTensor kOuterTensors[] = {
+    {Role::embed, "token_embd.weight"},
+    {Role::ln_final, "output_norm.weight"},
+    {Role::ln_final_bias, "output_norm.bias"},
+    {Role::pos_embed, "position_embd.weight"},
+    {Role::type_embed, "token_types.weight"},
+    {Role::embed_norm, "token_embd_norm.weight"},
+    {Role::embed_norm_bias, "token_embd_norm.bias"},
 };
 
-std::vector<Stack> stacks_of(const std::string& arch) {
-  const Stack qkv{"attn_qkv.weight", {Role::q, Role::k, Role::v}};
-  const Stack biases{"attn_qkv.bias", {Role::q_bias, Role::k_bias, Role::v_bias}};
-  if (arch == "gpt2" || arch == "gptneox") return {qkv, biases};
-  if (arch == "phi3") return {qkv, {"ffn_up.weight", {Role::gate, Role::up}}};
-  return {};
+// Names that some families have instead.
+std::string name_of(const BlockTensor& tensor, const std::string& arch) {
+  const std::string name = tensor.name;
+  if ((arch == "gpt-oss" || arch == "qwen3next") && tensor.role == Role::ln2)
+    return "post_attention_norm.weight";
+  if (arch == "deepseek2" && tensor.role == Role::q) return "attn_q_b.weight";
+  if (arch == "bert" && name.starts_with("post_attention_norm"))
+    return "attn_output_norm" + name.substr(19);
+  if (arch == "bert" && name.starts_with("post_ffw_norm"))
+    return "layer_output_norm" + name.substr(13);
+  return name;
 }
 
 std::string gguf_architecture(const std::string& model_type) {
   static const std::map<std::string, std::string> other = {
-      {"mistral", "llama"},    {"mixtral", "llama"},      {"qwen3_moe", "qwen3moe"},
-      {"gpt_neox", "gptneox"}, {"gemma3_text", "gemma3"}, {"gpt_oss", "gpt-oss"},
-      {"olmo3", "olmo2"}};
+      {"mistral", "llama"},        {"mixtral", "llama"},        {"qwen3_moe", "qwen3moe"},
+      {"gpt_neox", "gptneox"},     {"gemma3_text", "gemma3"},   {"gpt_oss", "gpt-oss"},
+      {"olmo3", "olmo2"},          {"qwen3_next", "qwen3next"}, {"ministral3", "mistral3"},
+      {"deepseek_v3", "deepseek2"}};
   const auto found = other.find(model_type);
   return found == other.end() ? model_type : found->second;
 }
 
-bool is_stored_in_pairs(const std::string& arch) { return arch == "llama" || arch == "granite"; }
+bool is_stored_in_pairs(const std::string& arch) {
+  return arch == "llama" || arch == "granite" || arch == "smollm3" || arch == "mistral3";
+}
 
 bool is_rotated(Role role) {
   return role == Role::q || role == Role::k || role == Role::q_bias || role == Role::k_bias;
@@ -143,7 +166,11 @@ void write_rope(const ArchSpec& spec, const std::string& arch, GgufBytes& file) 
       real("scaling.factor", rope.factor);
       return;
     case RopeScaling::yarn:
-      if (rope.mscale || rope.mscale_all_dim)
+      if (arch == "mistral3" && rope.mscale == 1.0)
+        real("scaling.yarn_log_multiplier", *rope.mscale_all_dim);
+      else if (arch == "deepseek2" && rope.mscale == rope.mscale_all_dim)
+        real("scaling.yarn_log_multiplier", 0.1 * *rope.mscale_all_dim);
+      else if (rope.mscale || rope.mscale_all_dim)
         throw std::invalid_argument("GGUF has no key for this yarn scaling");
       if (rope.attention_factor)  // beside the usual growth
         real("scaling.attn_factor", *rope.attention_factor / (0.1 * std::log(rope.factor) + 1));
@@ -171,7 +198,59 @@ void write_rope(const ArchSpec& spec, const std::string& arch, GgufBytes& file) 
   }
 }
 
-void write_keys(const ArchSpec& spec, const std::string& arch, GgufBytes& file) {
+void write_delta_keys(const ArchSpec& spec, const std::string& arch, GgufBytes& file) {
+  const DeltaSpec& delta = spec.delta;
+  const auto count = [&](const char* name, int value) {
+    file.key(arch + "." + name, static_cast<std::uint32_t>(value));
+  };
+  count("ssm.state_size", delta.key_dim);
+  count("ssm.group_count", delta.n_key_heads);
+  count("ssm.time_step_rank", delta.n_value_heads);
+  count("ssm.inner_size", delta.n_value_heads * delta.value_dim);
+  count("ssm.conv_kernel", delta.n_taps);
+  const auto first = std::find(spec.mixers.begin(), spec.mixers.end(), Mixer::attention);
+  count("full_attention_interval", static_cast<int>(first - spec.mixers.begin()) + 1);
+}
+
+// The current form caches the latent as one key: its sizes stand in the usual keys.
+void write_head_keys(const ArchSpec& spec, const std::string& arch, GgufForm form,
+                     GgufBytes& file) {
+  const auto count = [&](const char* name, int value) {
+    file.key(arch + "." + name, static_cast<std::uint32_t>(value));
+  };
+  const LatentSpec& latent = spec.latent;
+  const bool is_latent = latent.kv_rank > 0, is_one = is_latent && form == GgufForm::current;
+  count("attention.head_count", spec.n_heads);
+  count("attention.head_count_kv", is_one ? 1 : spec.n_kv_heads);
+  count("attention.key_length", is_one ? latent.kv_rank + latent.rope_dim : spec.head_dim);
+  count("attention.value_length", is_one ? latent.kv_rank : spec.d_value());
+  if (!is_latent) return;
+  count("attention.kv_lora_rank", latent.kv_rank);
+  if (latent.q_rank > 0) count("attention.q_lora_rank", latent.q_rank);
+  if (!is_one) return;
+  count("attention.key_length_mla", spec.head_dim);
+  count("attention.value_length_mla", spec.d_value());
+}
+
+void write_expert_keys(const ArchSpec& spec, const std::string& arch, GgufBytes& file) {
+  const MoeSpec& moe = spec.moe;
+  const auto count = [&](const char* name, int value) {
+    file.key(arch + "." + name, static_cast<std::uint32_t>(value));
+  };
+  count("expert_count", moe.n_experts);
+  count("expert_used_count", moe.n_used);
+  count("expert_feed_forward_length", moe.d_expert);
+  if (arch == "qwen3next") count("expert_shared_feed_forward_length", moe.d_shared);
+  if (arch != "deepseek2") return;
+  count("expert_shared_count", moe.d_shared / moe.d_expert);
+  count("expert_gating_func", moe.score == RouterScore::sigmoid ? 2 : 1);
+  count("expert_group_count", moe.n_groups);
+  count("expert_group_used_count", moe.n_groups_used);
+  file.key(arch + ".expert_weights_norm", moe.renormalize);
+  file.key(arch + ".expert_weights_scale", static_cast<float>(moe.scale));
+}
+
+void write_keys(const ArchSpec& spec, const std::string& arch, GgufForm form, GgufBytes& file) {
   const auto count = [&](const char* name, int value) {
     file.key(arch + "." + name, static_cast<std::uint32_t>(value));
   };
@@ -181,16 +260,14 @@ void write_keys(const ArchSpec& spec, const std::string& arch, GgufBytes& file) 
   count("embedding_length", spec.d_model);
   count("feed_forward_length", spec.d_mlp > 0 ? spec.d_mlp : spec.moe.d_expert);
   count("vocab_size", spec.vocab_size);
-  count("attention.head_count", spec.n_heads);
-  count("attention.head_count_kv", spec.n_kv_heads);
-  count("attention.key_length", spec.head_dim);
-  count("attention.value_length", spec.head_dim);
+  write_head_keys(spec, arch, form, file);
   const bool is_rms = spec.norm_kind == NormKind::rms;
   const auto real = [&](const char* name, double value) {
     file.key(arch + "." + name, static_cast<float>(value));
   };
   real(is_rms ? "attention.layer_norm_rms_epsilon" : "attention.layer_norm_epsilon", spec.norm_eps);
-  if (spec.attention_scale != 1 / std::sqrt(static_cast<double>(spec.head_dim)))
+  if (arch != "deepseek2" &&
+      spec.attention_scale != 1 / std::sqrt(static_cast<double>(spec.head_dim)))
     real("attention.scale", spec.attention_scale);
   if (spec.score_cap > 0) real("attn_logit_softcapping", spec.score_cap);
   if (spec.logit_cap > 0) real("final_logit_softcapping", spec.logit_cap);
@@ -200,11 +277,10 @@ void write_keys(const ArchSpec& spec, const std::string& arch, GgufBytes& file) 
     real("logit_scale", 1 / spec.logit_scale);
   }
   if (arch == "gptneox") file.key("gptneox.use_parallel_residual", spec.parallel);
-  if (spec.moe.n_experts > 0) {
-    count("expert_count", spec.moe.n_experts);
-    count("expert_used_count", spec.moe.n_used);
-    count("expert_feed_forward_length", spec.moe.d_expert);
-  }
+  if (spec.moe.n_experts > 0) write_expert_keys(spec, arch, file);
+  if (spec.delta.n_key_heads > 0) write_delta_keys(spec, arch, file);
+  if (spec.query_growth != 0) real("attention.temperature_scale", spec.query_growth);
+  if (spec.bidirectional) file.key(arch + ".attention.causal", false);
   const int window =
       spec.window.empty() ? 0 : *std::max_element(spec.window.begin(), spec.window.end());
   if (window > 0) {
@@ -229,25 +305,17 @@ void write_keys(const ArchSpec& spec, const std::string& arch, GgufBytes& file) 
 
 }  // namespace
 
-std::string write_gguf(const ModelFiles& model, const std::string& path) {
+std::string write_gguf(const ModelFiles& model, const std::string& path, GgufForm form) {
   const ArchSpec& spec = model.spec();
   const std::string arch = gguf_architecture(spec.architecture);
   GgufBytes file;
-  write_keys(spec, arch, file);
+  write_keys(spec, arch, form, file);
   if (spec.rope.rotary_dim > 0) write_rope(spec, arch, file);
-  const auto values_of = [&](Role role, int layer) {
-    std::vector<float> values(
-        static_cast<std::size_t>(model.rows(role, layer) * model.cols(role, layer)));
-    model.read_rows(role, layer, 0, model.rows(role, layer), values.data());
-    // Families whose norms multiply by 1 + w are converted to what they multiply by.
-    if (is_norm_gain(role))
-      for (float& value : values) value += static_cast<float>(spec.norm_offset);
-    return values;
-  };
   const auto add = [&](Role role, int layer, const std::string& name) {
+    if (!model.has(role, layer)) return;
     const std::int64_t n_rows = model.rows(role, layer), n_cols = model.cols(role, layer);
     const bool is_vector = n_rows == 1;
-    std::vector<float> values = values_of(role, layer);
+    std::vector<float> values = converted_values(model, role, layer);
     if (is_stored_in_pairs(arch) && is_rotated(role)) {
       values = into_pairs(values, is_vector ? n_cols : n_rows, spec.head_dim, spec.rope.rotary_dim);
     }
@@ -257,41 +325,19 @@ std::string write_gguf(const ModelFiles& model, const std::string& path) {
       shape = {spec.moe.n_experts, n_rows / spec.moe.n_experts, n_cols};
     file.floats(name, shape, values);
   };
-  const auto add_stack = [&](const Stack& stack, int layer) {
-    std::vector<float> all;
-    for (const Role role : stack.roles) {
-      const std::vector<float> values = values_of(role, layer);
-      all.insert(all.end(), values.begin(), values.end());
-    }
-    const std::int64_t n_cols = model.cols(stack.roles.front(), layer);
-    const auto n = static_cast<std::int64_t>(all.size());
-    const bool is_vector = model.rows(stack.roles.front(), layer) == 1;
-    file.floats(
-        fmt::format("blk.{}.{}", layer, stack.name),
-        is_vector ? std::vector<std::int64_t>{n} : std::vector<std::int64_t>{n / n_cols, n_cols},
-        all);
-  };
-  add(Role::embed, kNoLayer, "token_embd.weight");
-  add(Role::ln_final, kNoLayer, "output_norm.weight");
-  if (model.has(Role::ln_final_bias, kNoLayer))
-    add(Role::ln_final_bias, kNoLayer, "output_norm.bias");
-  if (model.has(Role::pos_embed, kNoLayer)) add(Role::pos_embed, kNoLayer, "position_embd.weight");
+  for (const BlockTensor& tensor : kOuterTensors) add(tensor.role, kNoLayer, tensor.name);
   // Converters write GPT-2's tied head a second time.
   if ((!spec.tied || arch == "gpt2") && spec.has_head)
     add(Role::unembed, kNoLayer, "output.weight");
-  const std::vector<Stack> stacks = stacks_of(arch);
   for (int layer = 0; layer < spec.n_layers; ++layer) {
-    std::set<Role> stacked;
-    for (const Stack& stack : stacks) {
-      add_stack(stack, layer);
-      stacked.insert(stack.roles.begin(), stack.roles.end());
+    std::set<Role> converted;
+    for (const ConvertedTensor& tensor : converted_tensors(model, arch, layer, form)) {
+      file.floats(fmt::format("blk.{}.{}", layer, tensor.name), tensor.shape, tensor.values);
+      converted.insert(tensor.roles.begin(), tensor.roles.end());
     }
-    for (const BlockTensor& tensor : kBlockTensors) {
-      if (!model.has(tensor.role, layer) || stacked.contains(tensor.role)) continue;
-      const bool renamed = arch == "gpt-oss" && tensor.role == Role::ln2;
-      add(tensor.role, layer,
-          fmt::format("blk.{}.{}", layer, renamed ? "post_attention_norm.weight" : tensor.name));
-    }
+    for (const BlockTensor& tensor : kBlockTensors)
+      if (!converted.contains(tensor.role))
+        add(tensor.role, layer, fmt::format("blk.{}.{}", layer, name_of(tensor, arch)));
   }
   return file.write(path);
 }

@@ -36,6 +36,11 @@ std::string flag_words(const RunFlags& run, const RecordFlags& record) {
   return text;
 }
 
+std::string words_of(const ModelWords& model) {
+  const std::string path = shell_word(model.path);
+  return model.arch_file.empty() ? path : path + " --arch " + shell_word(model.arch_file);
+}
+
 }  // namespace
 
 void add_twins(std::vector<RunInput>& runs, const WhatIf& what_if) {
@@ -64,21 +69,21 @@ WhatIfPlan plan_what_if(const ModelFiles& model, const RunInput& input, const st
   return plan;
 }
 
-std::string what_if_command(const std::string& model, const RunInput& input,
+std::string what_if_command(const ModelWords& model, const RunInput& input,
                             const std::string& recorded, const WhatIf& what_if,
                             const std::string& output) {
   const RecordedFlags flags = flags_of(recorded);
-  return fmt::format("sinkscope whatif {} --edit {} --tokens {}{} -o {}", shell_word(model),
+  return fmt::format("sinkscope whatif {} --edit {} --tokens {}{} -o {}", words_of(model),
                      shell_word(what_if_text(what_if)), fmt::join(input.token_ids, ","),
                      flag_words(flags.run, flags.record), shell_word(output));
 }
 
-std::string probe_command(const std::string& model, const RunInput& input,
+std::string probe_command(const ModelWords& model, const RunInput& input,
                           const std::string& recorded, const std::string& dims, bool each,
                           const std::string& output) {
   RecordFlags nothing;  // is recorded
   nothing.record = "";
-  return fmt::format("sinkscope probe {} --dims {}{} --tokens {}{} -o {}", shell_word(model),
+  return fmt::format("sinkscope probe {} --dims {}{} --tokens {}{} -o {}", words_of(model),
                      shell_word(dims), each ? " --each" : "", fmt::join(input.token_ids, ","),
                      flag_words(flags_of(recorded).run, nothing), shell_word(output));
 }

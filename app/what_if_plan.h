@@ -27,15 +27,21 @@ WhatIfPlan plan_what_if(const ModelFiles& model, const RunInput& input, const st
 // Throws Error (corrupt, invalid_argument) where `recorded` is no command that can be done again.
 void check_recorded(const std::string& recorded);
 
+// What a command names a model by.
+struct ModelWords {
+  std::string path;
+  std::string arch_file = {};  // "" = none
+};
+
 // The line for a shell that does the same: "sinkscope whatif MODEL --edit '…' --tokens … -o F.h5",
 // every word quoted where it has to be. Throws what check_recorded throws.
-std::string what_if_command(const std::string& model, const RunInput& input,
+std::string what_if_command(const ModelWords& model, const RunInput& input,
                             const std::string& recorded, const WhatIf& what_if,
                             const std::string& output);
 
-// "sinkscope probe MODEL --dims DIMS [--each] --tokens … -o F.json", for the tokens of a recorded run, run
-// as it was. Throws what check_recorded throws.
-std::string probe_command(const std::string& model, const RunInput& input,
+// "sinkscope probe MODEL --dims DIMS [--each] --tokens … -o F.json", for the tokens of a recorded
+// run, run as it was. Throws what check_recorded throws.
+std::string probe_command(const ModelWords& model, const RunInput& input,
                           const std::string& recorded, const std::string& dims, bool each,
                           const std::string& output);
 

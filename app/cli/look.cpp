@@ -47,18 +47,19 @@ void look_at_capture(const std::string& path, const std::string& in_path, Consol
 
 }  // namespace
 
-int run_look(const std::string& path, Console& console) {
+int run_look(const std::string& path, const std::string& arch_file, Console& console) {
   const RunPath place = parse_run_path(path);
   if (looks_like_capture(place.path)) {
     look_at_capture(place.path, place.run, console);
     return kExitDone;
   }
-  const auto model = open_model(path);
+  const auto model = open_model(path, {.ignore_index = false, .arch_file = arch_file});
   const ModelCard card = model_card(*model);
   const bool can_run = card.obstacles.empty();
   console.out << card_text(card)
-              << fmt::format("\nnext: sinkscope {} {}\n", can_run ? "sinks" : "norms",
-                             shell_word(path));
+              << fmt::format("\nnext: sinkscope {} {}{}\n", can_run ? "sinks" : "norms",
+                             shell_word(path),
+                             arch_file.empty() ? "" : " --arch " + shell_word(arch_file));
   return kExitDone;
 }
 

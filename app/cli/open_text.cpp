@@ -10,7 +10,9 @@
 namespace sinkscope {
 
 std::unique_ptr<Tokenizer> open_tokenizer_at(const std::string& path,
-                                             const TokenizerOptions& options) {
+                                             const TokenizerOptions& options,
+                                             const OpenOptions& opening) {
+  if (!opening.arch_file.empty()) return open_tokenizer(*open_model(path, opening), options);
   namespace fs = std::filesystem;
   std::error_code ignored;
   const fs::path place(path);
@@ -21,7 +23,7 @@ std::unique_ptr<Tokenizer> open_tokenizer_at(const std::string& path,
   if (fs::is_regular_file(place, ignored) &&
       (looks_like_gguf(path) || place.extension() == ".json" || place.extension() == ".model"))
     return open_tokenizer_file(path, options);
-  return open_tokenizer(*open_model(path), options);
+  return open_tokenizer(*open_model(path, opening), options);
 }
 
 }  // namespace sinkscope

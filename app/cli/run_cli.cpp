@@ -14,6 +14,7 @@
 #include "app/cli/parse_text.h"
 #include "app/cli/terminal_text.h"
 #include "app/cli/verbs.h"
+#include "app/window_request.h"
 #include "core/error.h"
 
 namespace sinkscope {
@@ -66,11 +67,12 @@ int dispatch(std::vector<std::string> args, Console& console) {
   if (word.starts_with('-') || !looks_like_input(word))
     throw Error(ErrorKind::invalid_argument,
                 fmt::format("'{}' is neither a verb nor a file; verbs: {}", word, verb_names()));
+  if (const auto request = window_request(args)) return run_look(word, request->arch_file, console);
   if (args.size() > 1)
     throw Error(ErrorKind::invalid_argument,
                 fmt::format("'{}' after '{}': expected a verb first; verbs: {}", args[1], word,
                             verb_names()));
-  return run_look(word, console);
+  return run_look(word, "", console);
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <ostream>
 
 #include "app/cli/input_files.h"
+#include "app/cli/open_flags.h"
 #include "app/cli/open_text.h"
 #include "app/cli/output_file.h"
 #include "app/cli/prompts.h"
@@ -66,6 +67,7 @@ std::string as_csv(const Tokenizer& tokenizer, const Encoding& encoding) {
 int run_tokenize(const std::vector<std::string>& args, Console& console) {
   std::string model;
   PromptFlags prompt;
+  OpenFlags opening;
   std::optional<std::string> output;
   bool json = false, csv = false, ids_only = false, force = false;
   CommandLine command("tokenize", "Shows the ids a model would be fed for a text.");
@@ -76,6 +78,7 @@ int run_tokenize(const std::vector<std::string>& args, Console& console) {
   command.flag("--ids", ids_only, "print the ids alone");
   command.value("-o,--output", output, "F", "write there; - is standard output");
   command.flag("--force", force, "replace an existing file");
+  add_open_flags(command, opening);
   command.footer(kHelp);
   if (!command.parse(args, console)) return kExitDone;
   if (prompt.text.has_value() == prompt.text_file.has_value())
@@ -88,8 +91,8 @@ int run_tokenize(const std::vector<std::string>& args, Console& console) {
   if (output && *output != "-") require_new_file(*output, force);
   require_apart(output.value_or("-"), {model, prompt.text_file});
   BosRule bos = bos_rule_of(prompt);
-  const auto tokenizer =
-      open_tokenizer_at(model, TokenizerOptions{prompt.pre_tokenizer.value_or("")});
+  const auto tokenizer = open_tokenizer_at(
+      model, TokenizerOptions{prompt.pre_tokenizer.value_or("")}, open_options(opening));
   const std::string given = prompt.text ? *prompt.text : read_text(*prompt.text_file, console);
   const std::string text = fed_text(given, prompt.chat, *tokenizer, bos, console);
   const Encoding encoding = tokenizer->encode(text, bos);

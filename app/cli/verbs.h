@@ -26,8 +26,9 @@ int run_dump(const std::vector<std::string>& args, Console& console);
 int run_view(const std::vector<std::string>& args, Console& console);
 int run_figure(const std::vector<std::string>& args, Console& console);
 
-// `sinkscope FILE|MODEL` without a verb: what it is, in short, and the next command.
-int run_look(const std::string& path, Console& console);
+// `sinkscope FILE|MODEL` without a verb: what it is, in short, and the next command. `arch_file`
+// describes the model; "" = it says itself what it is.
+int run_look(const std::string& path, const std::string& arch_file, Console& console);
 
 struct Verb {
   const char* name;

@@ -37,7 +37,9 @@ class MainWindow : public QMainWindow {
   explicit MainWindow(QWidget* parent = nullptr);
   ~MainWindow() override;
 
-  void open(const QString& path);  // a capture or a model; remembered among the recent ones
+  // A capture or a model, perhaps with the file that describes it (--arch); remembered among the
+  // recent ones.
+  void open(const QString& path, const QString& archFile = {});
   void showPanel(const std::string& id);
   void setTheme(Theme theme);
 

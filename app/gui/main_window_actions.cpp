@@ -29,9 +29,21 @@ QString captures_folder() {
   return folder;
 }
 
+// By which file a recent model was described.
+const QString kArchKey = QStringLiteral("recentArchs");
+
+void remember_arch(QSettings& settings, const QString& path, const QString& arch,
+                   const QStringList& recent) {
+  QVariantMap archs = settings.value(kArchKey).toMap();
+  for (const QString& known : archs.keys())
+    if (known == path || !recent.contains(known)) archs.remove(known);
+  if (!arch.isEmpty()) archs.insert(path, arch);
+  settings.setValue(kArchKey, archs);
+}
+
 }  // namespace
 
-void MainWindow::open(const QString& path) {
+void MainWindow::open(const QString& path, const QString& archFile) {
   if (path.isEmpty()) return;
   showError({});
   QSettings settings;
@@ -41,7 +53,9 @@ void MainWindow::open(const QString& path) {
   recent.removeAll(whole);
   recent.prepend(whole);
   settings.setValue(kRecentKey, recent.mid(0, kMostRecent));
-  session_.open(whole);
+  const QString arch = archFile.isEmpty() ? QString() : QFileInfo(archFile).absoluteFilePath();
+  remember_arch(settings, whole, arch, recent);
+  session_.open(whole, arch);
 }
 
 void MainWindow::prepareForm() {
@@ -61,7 +75,10 @@ void MainWindow::openFolder() {
 void MainWindow::fillRecent() {
   recent_->clear();
   const QStringList paths = QSettings().value(kRecentKey).toStringList();
-  for (const QString& path : paths) recent_->addAction(path, this, [this, path] { open(path); });
+  const QVariantMap archs = QSettings().value(kArchKey).toMap();
+  for (const QString& path : paths)
+    recent_->addAction(path, this,
+                       [this, path, arch = archs.value(path).toString()] { open(path, arch); });
   recent_->setEnabled(!paths.isEmpty());
 }
 

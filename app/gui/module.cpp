@@ -69,7 +69,8 @@ class QtGui final : public Gui {
           read_in_another_process(program, path);
         });
     window.show();
-    if (!request.path.empty()) window.open(QString::fromStdString(request.path));
+    if (!request.path.empty())
+      window.open(QString::fromStdString(request.path), QString::fromStdString(request.arch_file));
     return QApplication::exec();
   }
 

@@ -9,9 +9,9 @@
 
 namespace sinkscope {
 
-OpenModel open_for_window(const std::string& path) {
+OpenModel open_for_window(const std::string& path, const std::string& arch_file) {
   OpenModel model;
-  model.files = open_model(path);
+  model.files = open_model(path, {.ignore_index = false, .arch_file = arch_file});
   model.card = model_card(*model.files);
   model.fingerprint = fingerprint(model.files->checkpoint());
   ModelNorms norms = read_norms(*model.files);

@@ -23,7 +23,7 @@ struct OpenModel {
   std::vector<NormFacts> norms;
   std::vector<std::string> unread_norms;
 };
-OpenModel open_for_window(const std::string& path);
+OpenModel open_for_window(const std::string& path, const std::string& arch_file = "");
 using OpenModels = std::vector<std::shared_ptr<const OpenModel>>;  // in the order of opening
 
 // One sentence: "SmolLM2-135M-Instruct is a llama of 30 layers, 9 heads and width 576: 134,515,008

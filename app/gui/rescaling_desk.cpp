@@ -123,7 +123,8 @@ void RescalingDesk::runProbes(const std::string& dims, bool each) {
   const auto run = job_run_ = run_;
   const auto open = model();
   job_.start(open->files->spec().n_layers,
-             [this, run, model = open->files, model_path = open->card.path, dims, each, folder,
+             [this, run, model = open->files,
+              words = ModelWords{open->card.path, open->files->arch_file()}, dims, each, folder,
               path = folder->file(fmt::format("probes-{}.json", ++n_tables_))](
                  JobContext job) -> std::optional<Worker::Deliver> {
                auto table = probe_table(*model, *run, dims, each, std::move(job));
@@ -135,7 +136,7 @@ void RescalingDesk::runProbes(const std::string& dims, bool each) {
                file.close();
                made.path = path;
                made.command = probe_command(
-                   model_path, run->input,
+                   words, run->input,
                    CaptureReader::open(run->path)->read_text(run->run, "provenance/command"), dims,
                    each, kProbesFile);
                const auto probes = std::make_shared<const ProbesSnapshot>(std::move(made));

@@ -25,17 +25,17 @@ Session::Session(QObject* parent)
 
 Session::~Session() { worker_.reset(); }
 
-void Session::open(const QString& path) {
-  const std::string text = path.toStdString();
+void Session::open(const QString& path, const QString& archFile) {
+  const std::string text = path.toStdString(), arch = archFile.toStdString();
   worker_->submit(
       "open " + text,
-      [this, files = files_, text](const std::stop_token&) -> Worker::Deliver {
+      [this, files = files_, text, arch](const std::stop_token&) -> Worker::Deliver {
         const RunPath place = parse_run_path(text);
         if (looks_like_capture(place.path)) {
           auto runs = files->open(place.path);
           return [this, place, runs = std::move(runs)] { addRuns(place.path, place.run, runs); };
         }
-        auto model = std::make_shared<OpenModel>(open_for_window(text));
+        auto model = std::make_shared<OpenModel>(open_for_window(text, arch));
         return [this, model] { addModel(std::move(*model)); };
       },
       [this](const std::string& message) { emit failed(QString::fromStdString(message)); });

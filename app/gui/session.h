@@ -59,8 +59,9 @@ class Session : public QObject {
   // What every capture goes through before it is opened; to be set before the first open().
   void setTrial(OpenFiles::Trial trial) { files_->set_trial(std::move(trial)); }
 
-  // A capture ("RUN.h5", "RUN.h5::run3") or a model. Answers with opened() or failed().
-  void open(const QString& path);
+  // A capture ("RUN.h5", "RUN.h5::run3") or a model, described by `archFile` if there is one.
+  // Answers with opened() or failed().
+  void open(const QString& path, const QString& archFile = {});
 
   // All runs of all open captures, in the order of opening.
   const std::vector<std::shared_ptr<const RunFacts>>& runs() const { return runs_; }

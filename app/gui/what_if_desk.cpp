@@ -155,7 +155,8 @@ void WhatIfDesk::publish() {
 std::string WhatIfDesk::commandOf(const WhatIf& edits) const {
   const auto open = model();
   if (open == nullptr || recorded_.empty()) return {};
-  return what_if_command(open->card.path, run_->input, recorded_, edits, kWhatIfFile);
+  return what_if_command({open->card.path, open->files->arch_file()}, run_->input, recorded_, edits,
+                         kWhatIfFile);
 }
 
 std::string WhatIfDesk::command() const { return commandOf(switched_on(history_.current())); }

@@ -9,7 +9,6 @@
 
 #include "capture/checkpoint/hf_names.h"
 #include "capture/checkpoint/printable.h"
-#include "capture/checkpoint/safetensors_file.h"
 #include "capture/checkpoint/spec_check.h"
 #include "capture/checkpoint/spec_json.h"
 #include "capture/checkpoint/text_file.h"
@@ -96,10 +95,9 @@ class RoleWriter {
   // Patterns of tensors that play no role.
   Ordered unmapped() const {
     std::set<std::string> patterns;
-    const auto* stored = dynamic_cast<const SafetensorsCheckpoint*>(&model_.checkpoint());
     int index = 0;
     for (const TensorInfo& tensor : model_.checkpoint().tensors()) {
-      const bool is_scale = stored != nullptr && stored->is_scale(index++);
+      const bool is_scale = model_.checkpoint().is_scale(index++);
       if (!is_scale && !is_ignored_name(tensor.name) && !used_.contains(pattern_of(tensor.name)))
         patterns.insert(pattern_of(tensor.name));
     }
@@ -107,6 +105,7 @@ class RoleWriter {
   }
 
   Ordered roles = Ordered::object(), packing = Ordered::object();
+  double stored_offset = 0;
 
  private:
   void add(Role role) {
@@ -125,6 +124,8 @@ class RoleWriter {
   }
 
   std::string name_of(Role role, int layer) {
+    if (is_norm_gain(role) && role != Role::delta_norm)
+      stored_offset = model_.stored_offset(role, layer);
     const StoredAs stored = model_.stored_as(role, layer);
     if (stored.packing != Packing::own) packing[to_string(role)] = to_string(stored.packing);
     for (const char* open : {"0", "q", "k", "v"})
@@ -156,11 +157,13 @@ nlohmann::ordered_json arch_to_json(const ModelFiles& model) {
   RoleWriter writer(model);
   Ordered json = arch_json(model.spec(), writer.roles);
   json["packing"] = writer.packing;
+  if (writer.stored_offset != 0) json["stored_offset"] = writer.stored_offset;
   json["unmapped"] = writer.unmapped();
   return json;
 }
 
-ArchFile::ArchFile(const std::string& path) {
+ArchFile::ArchFile(const std::string& path, bool is_asked_for)
+    : asked_for_(is_asked_for ? path : "") {
   const Json document = parse_json_file(path);
   if (!document.is_object() || document.value("schema", Json()) != kSchema)
     throw Error(ErrorKind::corrupt, fmt::format("{}: expected a JSON object with schema \"{}\", as "
@@ -185,6 +188,11 @@ ArchFile::ArchFile(const std::string& path) {
   family_.model_type = "";
   family_.prefix = "";
   family_.is_complete = true;
+  const Json offset = document.value("stored_offset", Json(0));
+  if (offset != 0 && offset != 1)
+    throw Error(ErrorKind::corrupt, fmt::format("{}: stored_offset is {}, expected 0 or 1", path,
+                                                printable(offset.dump())));
+  family_.stored_offset = offset.get<float>();
   family_.names = names_;
 }
 

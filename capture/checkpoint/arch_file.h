@@ -18,6 +18,7 @@ namespace sinkscope {
 //   roles     role -> tensor name; of a block's role a list with one name a block (null = it has
 //             none), or one pattern with {layer}; {expert} is an expert's number
 //   packing   role -> how it lies in its tensor, where it has none to itself (packing.h's words)
+//   stored_offset  what a converter to GGUF added to the gains of norms 1 + w (1), if anything
 //   unmapped  patterns of tensors without a role: only written, for who describes a new family
 nlohmann::ordered_json arch_to_json(const ModelFiles& model);
 // The same of a model yet to be: roles as above, each with a tensor to itself.
@@ -31,7 +32,8 @@ class ArchFile {
  public:
   // Throws Error: not_found, corrupt (not JSON, a key or value that does not belong there),
   // invalid_argument (sizes that contradict each other).
-  explicit ArchFile(const std::string& path);
+  // `is_asked_for`: by the user, not found beside the model.
+  explicit ArchFile(const std::string& path, bool is_asked_for = true);
   ArchFile(const ArchFile&) = delete;
   ArchFile& operator=(const ArchFile&) = delete;
 
@@ -39,11 +41,14 @@ class ArchFile {
   // leaves open stay. Keeps a pointer to this object.
   void describe(HfConfig& config) const;
 
+  const std::string& asked_for() const { return asked_for_; }  // its path, or ""
+
  private:
   void add_role(Role role, const nlohmann::json& names, Packing packing, const std::string& where);
   void add_name(Role role, const nlohmann::json& name, Packing packing, int layer,
                 const std::string& where);
 
+  std::string asked_for_;
   ArchSpec spec_;
   Family family_;
   std::deque<std::string> texts_;

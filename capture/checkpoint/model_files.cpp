@@ -71,6 +71,7 @@ std::unique_ptr<ModelFiles> open_safetensors(const std::string& folder, const Sh
                                              const std::string& path, const ArchFile* arch) {
   ModelParts parts;
   parts.path = path;
+  if (arch != nullptr) parts.arch_file = arch->asked_for();
   HfConfig config = read_config(folder, parts.config_text);
   if (arch != nullptr) arch->describe(config);
   auto checkpoint = SafetensorsCheckpoint::open(shards.files, config.quantization);
@@ -89,11 +90,30 @@ std::unique_ptr<ModelFiles> open_safetensors(const std::string& folder, const Sh
   return std::make_unique<OpenedModel>(std::move(parts));
 }
 
-std::unique_ptr<ModelFiles> open_gguf(const std::string& path) {
+// As a file for --arch has it, in place of the metadata.
+GgufModel describe_by(const ArchFile& arch, const GgufFile& file, const std::string& path) {
+  GgufModel own = describe_gguf(file, path);
+  HfConfig config;
+  config.spec.bos_id = own.spec.bos_id;
+  config.spec.eos_id = own.spec.eos_id;
+  arch.describe(config);
+  GgufModel model;
+  model.config_text = std::move(own.config_text);
+  model.roles = assign_hf_roles(config, file, path);
+  model.spec = std::move(config.spec);
+  if (model.spec.name.empty()) model.spec.name = own.spec.name;
+  model.obstacles = std::move(config.obstacles);
+  model.warnings = std::move(config.warnings);
+  return model;
+}
+
+std::unique_ptr<ModelFiles> open_gguf(const std::string& path, const ArchFile* arch) {
   ModelParts parts;
   std::unique_ptr<GgufFile> file = GgufFile::open(path);
-  GgufModel described = describe_gguf(*file, path);
+  GgufModel described =
+      arch != nullptr ? describe_by(*arch, *file, path) : describe_gguf(*file, path);
   parts.path = path;
+  if (arch != nullptr) parts.arch_file = arch->asked_for();
   parts.container = Container::gguf;
   parts.gguf = file.get();
   parts.spec = std::move(described.spec);
@@ -118,12 +138,7 @@ bool is_pickle(const FileReader& file) {
 
 // Content decides; a suffix only helps where the content says nothing.
 std::unique_ptr<ModelFiles> open_file(const std::string& path, const ArchFile* arch) {
-  if (looks_like_gguf(path)) {
-    if (arch != nullptr)
-      throw Error(ErrorKind::unsupported,
-                  path + ": a GGUF file names its own architecture; --arch is for safetensors");
-    return open_gguf(path);
-  }
+  if (looks_like_gguf(path)) return open_gguf(path, arch);
   const FileReader file(path);
   const bool is_named_so = path.ends_with(".safetensors");
   if (!looks_like_safetensors(file) && !looks_like_lfs_pointer(file)) {
@@ -186,7 +201,7 @@ std::unique_ptr<ModelFiles> open_folder(const std::string& folder, const OpenOpt
   }
   const fs::path own = fs::path(folder) / kOwnDescription;
   if (arch == nullptr && is_there(own.string())) {
-    const ArchFile described(own.string());
+    const ArchFile described(own.string(), false);
     return open_safetensors(folder, find_shards(folder, options), folder, &described);
   }
   return open_safetensors(folder, find_shards(folder, options), folder, arch);

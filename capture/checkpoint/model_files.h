@@ -39,6 +39,10 @@ class ModelFiles {
                                                        // (without token lists)
   virtual const GgufFile* gguf() const = 0;            // null for a safetensors folder
 
+  // The file that describes the architecture in place of the model's own config, as it was asked
+  // for (--arch); "" = none.
+  virtual std::string arch_file() const { return ""; }
+
   // Why the model cannot be run, or empty. `info` and `norms` still work on such a model
   // (architecture unknown, a tensor missing or of an unreadable type): every reason, one a line.
   virtual const std::vector<std::string>& obstacles() const = 0;
@@ -73,7 +77,6 @@ class ModelFiles {
   // and the raw stored one.
   NormGain norm_gain(Role role, int layer) const;
 
- protected:
   // The part of spec().norm_offset that is already in the stored numbers (role_table.h).
   virtual float stored_offset(Role, int /*layer*/) const { return 0.0f; }
 };

@@ -20,6 +20,7 @@ struct ModelParts {
   ArchSpec spec;
   RoleTable roles;
   std::string path, config_text;
+  std::string arch_file;  // asked for
   std::vector<std::string> obstacles, warnings;
 };
 
@@ -34,6 +35,7 @@ class OpenedModel final : public ModelFiles {
   const std::string& path() const override { return parts_.path; }
   const std::string& config_text() const override { return parts_.config_text; }
   const GgufFile* gguf() const override { return parts_.gguf; }
+  std::string arch_file() const override { return parts_.arch_file; }
   const std::vector<std::string>& obstacles() const override { return parts_.obstacles; }
   const std::vector<std::string>& warnings() const override { return parts_.warnings; }
 
@@ -54,7 +56,6 @@ class OpenedModel final : public ModelFiles {
   // read_together.h
   void read_together(int layer, const std::vector<Stretch>& wanted) const;
 
- protected:
   float stored_offset(Role role, int layer) const override {
     return ref(role, layer).stored_offset;
   }

@@ -61,15 +61,17 @@ TEST(WhatIfVerb, DryRunPlansBothSides) {
 TEST(WhatIfCommand, QuotesEveryWordAndRefusesWhatIsNoValue) {
   RunInput input;
   input.token_ids = {3, 1, 2};
-  EXPECT_THAT(
-      what_if_command("my model", input, "capture --record stats,$(id);x --layers 0,1", {}, "f.h5"),
-      AllOf(HasSubstr("sinkscope whatif 'my model' "),
-            HasSubstr("--tokens 3,1,2 --record 'stats,$(id);x' --layers 0-1 -o f.h5")));
+  EXPECT_THAT(what_if_command({"my model", "our arch.json"}, input,
+                              "capture --record stats,$(id);x --layers 0,1", {}, "f.h5"),
+              AllOf(HasSubstr("sinkscope whatif 'my model' --arch 'our arch.json' "),
+                    HasSubstr("--tokens 3,1,2 --record 'stats,$(id);x' --layers 0-1 -o f.h5")));
   for (const char* recorded :
        {"capture --device $(id)", "capture --threads 2;id", "capture --kernel `id`", "sinks", ""}) {
     EXPECT_THROW(check_recorded(recorded), Error) << recorded;
-    EXPECT_THROW(what_if_command("m", input, recorded, {}, "f.h5"), Error) << recorded;
+    EXPECT_THROW(what_if_command({"m"}, input, recorded, {}, "f.h5"), Error) << recorded;
   }
+  EXPECT_THAT(what_if_command({"m"}, input, "capture", {}, "f.h5"),
+              ::testing::Not(HasSubstr("--arch")));
 }
 
 #ifdef SINKSCOPE_WITH_TORCH

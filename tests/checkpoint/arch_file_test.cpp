@@ -195,10 +195,29 @@ TEST(ArchFile, WhatDoesNotBelongThereIsNamed) {
               HasSubstr("no packing is called \"sideways\""));
   EXPECT_EQ(failure_of([&] { open_model(folder, {.arch_file = folder + "/none.json"}); }).first,
             ErrorKind::not_found);
-  const auto model = open_model(folder);
-  const std::string gguf = "oracles/llama_gguf/model.gguf";
-  SINKSCOPE_REQUIRE_SHARED(path, gguf);
-  EXPECT_EQ(failure_of([&] { opened_as(path, arch); }).first, ErrorKind::unsupported);
+  EXPECT_THAT(refusal([](json& a) { a["stored_offset"] = 2; }).second,
+              HasSubstr("stored_offset is 2, expected 0 or 1"));
+}
+
+// q and k in pairs, divisors of frequencies: what a converter did is part of the description.
+TEST(ArchFile, AGgufFileOpensByItsOwnDescription) {
+  SINKSCOPE_REQUIRE_SHARED(path, "oracles/llama_gguf/model.gguf");
+  const auto model = open_model(path);
+  const json arch = arch_of(*model);
+  EXPECT_EQ(arch["packing"]["q"], "rotary_pairs");
+  EXPECT_TRUE(arch["unmapped"].empty());
+  const auto again = opened_as(path, arch);
+  ASSERT_THAT(again->obstacles(), IsEmpty());
+  EXPECT_EQ(model->spec(), again->spec());
+  expect_same_roles(*model, *again);
+  json plain = arch;
+  plain["packing"].erase("q");
+  EXPECT_NE(opened_as(path, plain)->read_vector(Role::q, 0), model->read_vector(Role::q, 0));
+  json lacking = arch;
+  lacking["roles"].erase("o");
+  EXPECT_THAT(opened_as(path, lacking)->obstacles(),
+              AllOf(::testing::Contains(HasSubstr("no tensor is named for the role o")),
+                    ::testing::Contains(HasSubstr("unexpected tensors: blk.0.attn_output"))));
 }
 
 }  // namespace

@@ -17,6 +17,7 @@
 #include "app/gui/main_window.h"
 #include "app/gui/rescaling_desk.h"
 #include "app/gui/what_if_desk.h"
+#include "capture/checkpoint/arch_file.h"
 #include "core/capture_reader.h"
 #include "core/h5/dataset.h"
 #include "core/h5/file.h"
@@ -54,8 +55,8 @@ class WhatIfWindow : public ::testing::Test {
   }
   ~WhatIfWindow() override { QTest::qWait(10); }
 
-  void open_model(const std::string& path) {
-    window_->open(QString::fromStdString(path));
+  void open_model(const std::string& path, const std::string& arch_file = "") {
+    window_->open(QString::fromStdString(path), QString::fromStdString(arch_file));
     ASSERT_TRUE(QTest::qWaitFor([&] { return window_->session().model() != nullptr; }, 20000));
   }
   // Through the form, as a user would.
@@ -157,6 +158,29 @@ TEST_F(WhatIfWindow, ANewUsersPathFromOpeningTheModelToTheCopiedCommand) {
   ASSERT_TRUE(hand_->choose(QStringLiteral("Take away"), QStringLiteral("Copy as command")));
   const std::string command = QApplication::clipboard()->text().toStdString();
   EXPECT_THAT(command, HasSubstr(R"(--edit '{"edit":"residual.clip","limit":100.0}')"));
+  const test::CliRun run = test::shell(command + " --json", folder_);
+  ASSERT_EQ(run.code, 0) << command << '\n' << run.err;
+  EXPECT_EQ(nlohmann::ordered_json::parse(run.out), outcome_json(desk_->state().result->outcome));
+}
+
+// A model that only a file describes: recorded, edited, and copied with that file.
+TEST_F(WhatIfWindow, AModelUnderADescriptionOfItsOwnIsRunAndCopiedWithIt) {
+  const std::string model = folder_ + "/ours";
+  fs::create_directory(model);
+  for (const char* name : {"model.safetensors", "tokenizer.json", "tokenizer_config.json"})
+    fs::copy_file(kPlanted + "/" + name, model + "/" + name);
+  test::write_file(model, "config.json", R"({"model_type":"our_transformer"})");
+  const std::string arch = test::write_file(folder_, "our arch.json",
+                                            arch_to_json(*sinkscope::open_model(kPlanted)).dump());
+  open_model(model, arch);
+  EXPECT_EQ(window_->session().model()->files->arch_file(), arch);
+  record(QStringLiteral("a cat sat"), "ours.h5");
+  go_to_what_if();
+  ASSERT_TRUE(hand_->choose(QStringLiteral("Add"), QStringLiteral("Clip the stream")));
+  run_model();
+  ASSERT_TRUE(hand_->choose(QStringLiteral("Take away"), QStringLiteral("Copy as command")));
+  const std::string command = QApplication::clipboard()->text().toStdString();
+  EXPECT_THAT(command, HasSubstr("--arch '" + arch + "'"));
   const test::CliRun run = test::shell(command + " --json", folder_);
   ASSERT_EQ(run.code, 0) << command << '\n' << run.err;
   EXPECT_EQ(nlohmann::ordered_json::parse(run.out), outcome_json(desk_->state().result->outcome));

@@ -46,7 +46,8 @@ RescalingPanel::RescalingPanel(QWidget* parent)
   layout->addWidget(role_);
   layout->addWidget(tabs_, 1);
   connect(kind_, &QComboBox::currentIndexChanged, this, [this] { showEvidence(); });
-  kind_->setSizeAdjustPolicy(QComboBox::AdjustToContents);
+  for (QComboBox* box : {kind_, exported_}) box->setSizeAdjustPolicy(QComboBox::AdjustToContents);
+  kind_->setMinimumContentsLength(14);
   factors_->setLogAllowed(false);
   const auto ask = [this] { emit evidenceAsked(evidence_dims_->text().trimmed(), key_->value()); };
   connect(evidence_dims_, &QLineEdit::editingFinished, this, ask);
@@ -91,8 +92,10 @@ QWidget* RescalingPanel::makeEvidence() {
   for (const char* term : {"bound", "share", "rescale factor"})
     bar->addWidget(new HelpButton(term, all));
   exported_->addItem(tr("bounds"), QStringLiteral("bound"));
-  exported_->addItem(tr("shares and factors"), QStringLiteral("shares"));
-  exported_->setToolTip(tr("What the figure of this panel draws, of all norms"));
+  exported_->addItem(tr("shares"), QStringLiteral("shares"));
+  exported_->setToolTip(
+      tr("What the exported figure draws, of all norms: dots under their bounds, or shares and "
+         "factors"));
   bar->addStretch(1);
   bar->addWidget(new QLabel(tr("figure"), all));
   bar->addWidget(exported_);

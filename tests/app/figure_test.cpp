@@ -78,6 +78,7 @@ TEST(FigureVerb, WrongUsageIsExit2) {
 
 // The overview's further maps by their names; one that the capture has not is named, with those it
 // has.
+#ifdef SINKSCOPE_WITH_TORCH
 TEST(FigureVerb, DrawsTheMapOfAMechanism) {
   SINKSCOPE_REQUIRE_SHARED(model, "oracles/gpt_oss");
   const Folder folder;
@@ -99,6 +100,7 @@ TEST(FigureVerb, DrawsTheMapOfAMechanism) {
   EXPECT_NE(bad.code, 0);
   EXPECT_THAT(bad.err, HasSubstr("no map 'Sinks', it has gu, with-row0, without-row0, Sink share"));
 }
+#endif
 
 TEST(FieldCases, FC81_ExistingFilesAreKeptWithoutForce) {
   const Folder folder;

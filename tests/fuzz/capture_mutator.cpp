@@ -136,16 +136,30 @@ void set_storage(hid_t creation, const Change& change) {
   }
 }
 
+// At most kMostPoints + 1; HDF5's own product overflows.
+constexpr hsize_t kMostPoints = 4096;
+hsize_t n_points(hid_t space) {
+  std::array<hsize_t, H5S_MAX_RANK> dims{};
+  const int rank = H5Sget_simple_extent_dims(space, dims.data(), nullptr);
+  hsize_t n = H5Sget_simple_extent_type(space) == H5S_NULL ? 0 : 1;
+  for (int i = 0; i < rank; ++i) {
+    const hsize_t dim = dims[static_cast<std::size_t>(i)];
+    if (dim == 0) return 0;
+    n = dim > kMostPoints ? kMostPoints + 1 : std::min(n * dim, kMostPoints + 1);
+  }
+  return n;
+}
+
 // Every element that fits in memory becomes the number; texts become a few bytes.
 void fill(hid_t data, std::uint8_t value) {
   const hid_t space = H5Dget_space(data), type = H5Dget_type(data);
-  const hssize_t n = H5Sget_simple_extent_npoints(space);
+  const hsize_t n = n_points(space);
   const H5T_class_t kind = H5Tget_class(type);
-  if (n > 0 && n <= 4096 && (kind == H5T_FLOAT || kind == H5T_INTEGER)) {
+  if (n > 0 && n <= kMostPoints && (kind == H5T_FLOAT || kind == H5T_INTEGER)) {
     const std::vector<double> values(static_cast<std::size_t>(n),
                                      kNumbers[value % kNumbers.size()]);
     H5Dwrite(data, H5T_NATIVE_DOUBLE, H5S_ALL, H5S_ALL, H5P_DEFAULT, values.data());
-  } else if (n > 0 && n <= 4096 && kind == H5T_STRING && H5Tis_variable_str(type) > 0) {
+  } else if (n > 0 && n <= kMostPoints && kind == H5T_STRING && H5Tis_variable_str(type) > 0) {
     static const std::array<const char*, 4> texts = {"", "hook_resid_pre", "\xFF\xFE",
                                                      "blocks.9.x"};
     const std::vector<const char*> values(static_cast<std::size_t>(n), texts[value % texts.size()]);

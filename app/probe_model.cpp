@@ -77,8 +77,7 @@ void plan_probes(const ArchSpec& spec, const std::vector<RunInput>& runs, ProbeP
     if (n_chosen(at, runs) == 1) table.single.push_back(at);
   table.rows = planned_probes(readers, plan.positions, plan.modes);
   std::erase_if(table.rows, [&](const ProbeRow& row) {
-    return !row.is_control && takes_mean(row.mode) &&
-           std::find(table.single.begin(), table.single.end(), row.at) != table.single.end();
+    return !row.is_control && takes_mean(row.mode) && table.is_single(row.at);
   });
   if (std::all_of(table.rows.begin(), table.rows.end(),
                   [](const ProbeRow& row) { return row.is_control; }))

@@ -17,7 +17,8 @@ struct ResumePoint {
   int runs_begun = 0;
 };
 
-// Looks at NAME.part and the states beside it; writes nothing. Throws Error{invalid_argument}
+// Looks at NAME.part and the states beside it; writes nothing of its own (a flush that
+// was broken off is finished). Throws Error{invalid_argument}
 // naming the first field in which `request` differs from the recording's, Error{corrupt} where the
 // file is not the one that the states speak of, has other tokens than the layout, or no state is
 // whole.

@@ -117,7 +117,7 @@ class FileWriter final : public CaptureWriter {
   };
 
   void refuse_existing(const std::string& path) const {
-    if (existing_ == Existing::overwrite || !fs::exists(path)) return;
+    if (existing_ == Existing::overwrite || !is_taken(path)) return;
     throw Error(ErrorKind::invalid_argument,
                 path == path_ ? fmt::format("{} exists; --force overwrites it", path)
                               : fmt::format("{} exists, an unfinished recording; --resume goes on "
@@ -258,7 +258,7 @@ void FileWriter::write_pattern(int run, int layer_slot, int head_begin, int n_he
 std::unique_ptr<CaptureWriter> CaptureWriter::create(const std::string& path,
                                                      const CaptureLayout& layout, Existing existing,
                                                      const CompleteProvenance& complete) {
-  require_output_path(path, kCaptureSuffix);
+  require_capture_path(path);
   require_folder_of(path);
   auto writer = std::make_unique<FileWriter>(path, layout, existing);
   writer->open(complete);

@@ -42,15 +42,10 @@ void require_regular_or_absent(const std::string& path) {
 }
 
 // NAME.part and what stands beside it (core/FORMAT.md, section 14).
-bool is_unfinished_name(std::string name) {
-  for (bool goes_on = true; goes_on;) {
-    goes_on = false;
-    for (const char* suffix : {".tmp", ".before", ".state", ".redo"}) {
-      if (!name.ends_with(suffix)) continue;
-      name.resize(name.size() - std::string_view(suffix).size());
-      goes_on = true;
-    }
-  }
+bool is_unfinished_name(std::string_view name) {
+  for (const std::string_view suffix : {".tmp", ".before", ".state", ".redo"})
+    if (name.ends_with(suffix))
+      return is_unfinished_name(name.substr(0, name.size() - suffix.size()));
   return name.ends_with(".part");
 }
 

@@ -70,6 +70,20 @@ bool Descriptor::read(void* data, std::size_t n) const {
   return true;
 }
 
+bool write_at(int descriptor, std::int64_t at, const void* data, std::size_t n) {
+  const auto* bytes = static_cast<const char*>(data);
+  while (n > 0) {
+    const ssize_t done = ::pwrite(descriptor, bytes, n, at);
+    if (done < 0 && errno == EINTR) continue;
+    if (done == 0) errno = EIO;  // nothing was written
+    if (done <= 0) return false;
+    bytes += done;
+    at += done;
+    n -= static_cast<std::size_t>(done);
+  }
+  return true;
+}
+
 void rename_file(const std::string& from, const std::string& to) {
   std::error_code error;
   std::filesystem::rename(from, to, error);

@@ -42,6 +42,9 @@ class Descriptor {
   int fd_;
 };
 
+// pwrite() until all is written; false: errno says why.
+bool write_at(int descriptor, std::int64_t at, const void* data, std::size_t n);
+
 // Error{io}.
 void rename_file(const std::string& from, const std::string& to);
 

@@ -190,9 +190,9 @@ double SiteDifference::rms() const {
 }
 
 std::vector<SiteDifference> array_differences(const ComparedRun& a, const ComparedRun& b,
-                                              const std::string& path, int layers_end,
+                                              const std::string& path,
+                                              const std::vector<CommonAxis>& axes,
                                               std::int64_t tile_elements) {
-  const std::vector<CommonAxis> axes = common_axes(a, b, path, layers_end);
   if (axes.empty()) return {};
   const bool has_layers = axes.front().is_layer;
   const std::size_t n = has_layers ? axes.front().size() : 1;

@@ -30,10 +30,12 @@ struct SiteDifference {
   double rms() const;        // √(Σ (B − A)² / n); 0 for none
 };
 
-// One dataset, read a tile of at most `tile_elements` at a time from each side.
+// One dataset over the axes that both have (common_axes; without any there is nothing to compare),
+// read a tile of at most `tile_elements` at a time from each side.
 // Throws Error: corrupt.
 std::vector<SiteDifference> array_differences(const ComparedRun& a, const ComparedRun& b,
-                                              const std::string& path, int layers_end,
+                                              const std::string& path,
+                                              const std::vector<CommonAxis>& axes,
                                               std::int64_t tile_elements);
 
 }  // namespace sinkscope

@@ -18,7 +18,6 @@ namespace sinkscope {
 struct IndexDifference {
   std::string dataset;
   std::int64_t n_compared = 0, n_unequal = 0;
-  bool is_judged = false;  // counts are: visible, n_nan, n_inf
 };
 
 // A scalar of the sink report, before and after.
@@ -74,6 +73,7 @@ struct Verdict {
 };
 Verdict judge(const std::vector<Comparison>& comparisons, double tolerance);
 bool is_judged(const SiteDifference& site);
+bool is_judged(const IndexDifference& index);  // counts are: visible, n_nan, n_inf
 
 // Schema "sinkscope.compare/1".
 nlohmann::ordered_json comparison_json(const std::vector<Comparison>& comparisons,

@@ -80,7 +80,7 @@ Json run_json(const RunComparison& run, JsonNumbers& numbers) {
     out["indices"].push_back({{"dataset", index.dataset},
                               {"compared", index.n_compared},
                               {"unequal", index.n_unequal},
-                              {"judged", index.is_judged}});
+                              {"judged", is_judged(index)}});
   out["sinks"] = sinks_json(run, numbers);
   return out;
 }

@@ -86,7 +86,7 @@ std::vector<Place> largest(const ModelDivergence& all) {
 
 }  // namespace
 
-DivergenceSummary summary_of(const std::vector<RunDivergence>& runs) {
+DivergenceSummary summary_of(std::span<const RunDivergence> runs) {
   DivergenceSummary out;
   Mean kl, loss_a, loss_b;
   out.max_kl = std::numeric_limits<double>::quiet_NaN();
@@ -122,7 +122,7 @@ Json divergence_json(const ModelDivergence& all) {
   out["runs"] = Json::array();
   for (std::size_t r = 0; r < all.runs.size(); ++r) {
     const RunDivergence& run = all.runs[r];
-    DivergenceSummary summary = summary_of({run});
+    DivergenceSummary summary = summary_of({&run, 1});
     if (summary.max_run == 0) summary.max_run = static_cast<int>(r);
     Json entry = {{"run", fmt::format("run{}", r)},
                   {"name", run.input.name},

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -32,7 +33,7 @@ struct DivergenceSummary {
   int max_run = -1, max_token = -1;  // where the largest is, the first of equals; −1 = nowhere
   double mean_loss_a = 0, mean_loss_b = 0;
 };
-DivergenceSummary summary_of(const std::vector<RunDivergence>& runs);
+DivergenceSummary summary_of(std::span<const RunDivergence> runs);
 
 // Schema "sinkscope.compare_kl/1".
 nlohmann::ordered_json divergence_json(const ModelDivergence& divergence);

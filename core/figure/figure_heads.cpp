@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <optional>
 #include <utility>
 
 #include "core/error.h"
@@ -119,13 +120,12 @@ FigureSeries bound_line(double epsilon, int n_tokens, double low, double high) {
 
 namespace {
 
-ScoreKind score_of(const std::string& score) {
+// Of the sink scores; nullopt = a map of another name.
+std::optional<ScoreKind> score_of(const std::string& score) {
+  if (score == "gu") return ScoreKind::gu;
   if (score == "with-row0") return ScoreKind::with_row0;
-  return score == "without-row0" ? ScoreKind::without_row0 : ScoreKind::gu;
-}
-
-bool is_score(const std::string& score) {
-  return score == "gu" || score == "with-row0" || score == "without-row0";
+  if (score == "without-row0") return ScoreKind::without_row0;
+  return std::nullopt;
 }
 
 // Throws Error{not_found} with the names that there are.
@@ -166,9 +166,10 @@ Figure mechanism_figure(const FigureRequest& request, const std::vector<FigureIn
 }  // namespace
 
 Figure sink_heads_figure(const FigureRequest& request, const std::vector<FigureInput>& inputs) {
-  if (!is_score(request.score)) return mechanism_figure(request, inputs);
+  const std::optional<ScoreKind> score = score_of(request.score);
+  if (!score) return mechanism_figure(request, inputs);
   Figure figure;
-  const ScoreKind kind = score_of(request.score);
+  const ScoreKind kind = *score;
   for (const FigureInput& input : inputs) {
     const OverviewSnapshot snapshot = overview_of(input);
     const Grid& scores = snapshot.score(kind);

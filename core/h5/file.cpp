@@ -13,30 +13,22 @@
 
 #include "core/h5/flush_journal.h"
 #include "core/h5/journaled_driver.h"
+#include "core/side_file.h"
 
 namespace sinkscope::h5 {
 namespace {
 
-// A plain descriptor that closes itself.
-struct Descriptor {
-  explicit Descriptor(int descriptor) : fd(descriptor) {}
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  ~Descriptor() {
-    if (fd >= 0) ::close(fd);
-  }
-  int fd;
-};
-
 enum class Locks { work, absent };
 
+// By errno of flock(): a file system without locks (some network and cluster file systems).
+bool has_no_locks() { return errno == ENOSYS || errno == ENOLCK || errno == EOPNOTSUPP; }
+
 // Asks for the lock that HDF5 will take, because HDF5's own refusal does not say who is to blame.
-// ENOSYS, ENOLCK: a file system without locks (some network and cluster file systems).
 Locks probe_lock(const std::string& path, int operation) {
   // O_NONBLOCK: a pipe would wait for a writer.
-  const Descriptor probe(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-  if (probe.fd < 0) return Locks::work;  // HDF5 will say why
-  if (::flock(probe.fd, operation | LOCK_NB) == 0) return Locks::work;
+  const Descriptor probe(path, O_RDONLY | O_NONBLOCK);
+  if (probe.fd() < 0) return Locks::work;  // HDF5 will say why
+  if (::flock(probe.fd(), operation | LOCK_NB) == 0) return Locks::work;
   if (errno == EWOULDBLOCK) {
     throw Error(ErrorKind::io,
                 operation == LOCK_EX
@@ -45,17 +37,16 @@ Locks probe_lock(const std::string& path, int operation) {
                                   "done",
                                   path));
   }
-  if (errno == ENOSYS || errno == ENOLCK || errno == EOPNOTSUPP) return Locks::absent;
-  return Locks::work;
+  return has_no_locks() ? Locks::absent : Locks::work;
 }
 
 // Of a file that is yet to be made: what its folder's file system can do.
 Locks probe_folder(const std::string& path) {
   const std::size_t slash = path.rfind('/');
   const std::string folder = slash == std::string::npos ? "." : path.substr(0, slash + 1);
-  const Descriptor probe(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (probe.fd < 0 || ::flock(probe.fd, LOCK_SH | LOCK_NB) == 0) return Locks::work;
-  return errno == ENOSYS || errno == ENOLCK || errno == EOPNOTSUPP ? Locks::absent : Locks::work;
+  const Descriptor probe(folder, O_RDONLY | O_DIRECTORY);
+  if (probe.fd() < 0 || ::flock(probe.fd(), LOCK_SH | LOCK_NB) == 0) return Locks::work;
+  return has_no_locks() ? Locks::absent : Locks::work;
 }
 
 Handle access_list(Locks locks) {
@@ -179,10 +170,10 @@ void File::abandon() {
   if (!handle_) return;
   const Call call;
   // Whatever HDF5 may still want to write now meets a descriptor that only reads.
-  const Descriptor readable(::open(path_.c_str(), O_RDONLY | O_CLOEXEC));
+  const Descriptor readable(path_, O_RDONLY);
   void* address = nullptr;
-  if (readable.fd >= 0 && H5Fget_vfd_handle(handle_.id(), H5P_DEFAULT, &address) >= 0) {
-    ::dup2(readable.fd, *static_cast<int*>(address));
+  if (readable.fd() >= 0 && H5Fget_vfd_handle(handle_.id(), H5P_DEFAULT, &address) >= 0) {
+    ::dup2(readable.fd(), *static_cast<int*>(address));
   }
   handle_.release();
 }

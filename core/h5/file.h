@@ -24,7 +24,8 @@ class File {
   static File open_for_writing(const std::string& path);
   // Error{io} when someone else has this file open (a file that is not there is fine).
   static void require_unlocked(const std::string& path);
-  // Errors: not_found, corrupt (damaged or no HDF5 file), io.
+  // Finishes a flush that a killed writer has left (flush_journal.h). Errors: not_found, corrupt
+  // (damaged or no HDF5 file), io.
   static File open_for_reading(const std::string& path);
 
   const Handle& root() const { return handle_; }

@@ -33,19 +33,6 @@ struct Record {
 
 std::string journal_of(const std::string& path) { return path + ".redo"; }
 
-// pwrite() until all is written; false: errno says why.
-bool write_at(int descriptor, std::int64_t at, const std::byte* bytes, std::size_t n) {
-  while (n > 0) {
-    const ssize_t done = ::pwrite(descriptor, bytes, n, at);
-    if (done < 0 && errno == EINTR) continue;
-    if (done <= 0) return false;
-    bytes += done;
-    at += done;
-    n -= static_cast<std::size_t>(done);
-  }
-  return true;
-}
-
 [[noreturn]] void fail(const std::string& path) {
   throw Error(ErrorKind::io, fmt::format("cannot write {}: {}", path, std::strerror(errno)));
 }

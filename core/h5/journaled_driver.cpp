@@ -15,6 +15,7 @@
 #include <string>
 
 #include "core/h5/flush_journal.h"
+#include "core/side_file.h"
 
 namespace sinkscope::h5 {
 namespace {
@@ -142,14 +143,8 @@ herr_t write(H5FD_t* base, H5FD_mem_t type, hid_t, haddr_t at, size_t size, cons
     file.held.put(static_cast<std::int64_t>(at), buffer, size);
     return 0;
   }
-  const auto* bytes = static_cast<const std::byte*>(buffer);
-  for (size_t done = 0; done < size;) {
-    const ssize_t n =
-        ::pwrite(file.descriptor, bytes + done, size - done, static_cast<off_t>(at + done));
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) return fail(std::strerror(errno));
-    done += static_cast<size_t>(n);
-  }
+  if (!write_at(file.descriptor, static_cast<std::int64_t>(at), buffer, size))
+    return fail(std::strerror(errno));
   file.eof = std::max(file.eof, at + size);
   return 0;
 }

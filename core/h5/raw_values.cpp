@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/error.h"
+#include "core/side_file.h"
 
 namespace sinkscope::h5 {
 
@@ -19,18 +20,8 @@ namespace {
 
 void write_bytes(int descriptor, std::int64_t offset, const char* bytes, std::int64_t n,
                  const std::string& where) {
-  while (n > 0) {
-    const ssize_t written = ::pwrite(descriptor, bytes, static_cast<std::size_t>(n), offset);
-    if (written < 0 && errno == EINTR) continue;
-    if (written <= 0) {
-      throw Error(ErrorKind::io,
-                  fmt::format("cannot write {}: {}", where,
-                              written < 0 ? std::strerror(errno) : "nothing was written"));
-    }
-    bytes += written;
-    offset += written;
-    n -= written;
-  }
+  if (!write_at(descriptor, offset, bytes, static_cast<std::size_t>(n)))
+    throw Error(ErrorKind::io, fmt::format("cannot write {}: {}", where, std::strerror(errno)));
 }
 
 template <class From, class To>

@@ -76,8 +76,7 @@ void add_norm_rows(std::string& text, const RescaleReport& report, bool first_to
   const bool clips = report.options.clip > 0;
   text += fmt::format(
       "\n{}, median over tokens\n  {:<26} {:>6} {:>8} {:>8} {:>9} {:>8} {:>8} {:>9} {:>9} {:>9} "
-      "{:>8} "
-      "{:>11}{}\n",
+      "{:>9} {:>11}{}\n",
       first_token ? "first token" : "all tokens but the first", "norm", "dim", "before", "after",
       "after/bef.", "alpha", "elastic.", "|gain d|", "rms", "bound 1", "bound 5", "next linear",
       clips ? "    clipped" : "");
@@ -91,7 +90,7 @@ void add_norm_rows(std::string& text, const RescaleReport& report, bool first_to
     std::vector<int> dims = e.dim;
     if (first_token) dims.resize(1);
     const double before = cut(e.r2), after = cut(e.share_after);
-    const double next = e.next_linear.empty() ? std::nan("") : cut(e.next_linear);
+    const double next = cut(e.next_linear);
     text += fmt::format(
         "  {:<26} {:>6} {:>8.4f} {:>8} {:>9} {:>8} {:>8} {:>9} {:>9} {:>9} {:>9} {:>11}",
         place(report, e), most_common(dims, begin), before, or_dash(after),

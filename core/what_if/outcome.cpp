@@ -199,8 +199,7 @@ std::vector<Touched> touched_by(const WhatIf& what_if,
           if constexpr (requires { e.norms; }) touched.places = e.norms;
         },
         edit);
-    const bool is_of_attention = touched.edit.starts_with("attention.");
-    if (is_of_attention && static_cast<int>(attention_layers.size()) < n_layers) {
+    if (touched.heads && static_cast<int>(attention_layers.size()) < n_layers) {
       std::vector<int> layers = attention_layers;
       std::erase_if(layers, [&](int layer) { return !touched.layers->contains(layer); });
       touched.layers = IndexSet(std::move(layers));

@@ -29,10 +29,6 @@ bool add_new(std::vector<T>& list, const T& value) {
   return true;
 }
 
-bool is_single(const ProbeTable& table, const PositionFilter& at) {
-  return std::find(table.single.begin(), table.single.end(), at) != table.single.end();
-}
-
 // One line a mode, one column a reader.
 void add_table(std::string& text, const ProbeTable& table, const PositionFilter& at) {
   std::vector<std::string> readers;
@@ -53,7 +49,7 @@ void add_table(std::string& text, const ProbeTable& table, const PositionFilter&
           text += fmt::format(" {:>+16.4f}", row.delta_loss);
     text += '\n';
   }
-  if (is_single(table, at))
+  if (table.is_single(at))
     text +=
         "  mean, direct_const, remove_const: not measured, a mean over one position is its value\n";
 }

@@ -70,7 +70,8 @@ ProbeVerdict verdict_of(const Costs& c) {
       v.sentence = fmt::format("{}: not judged, {} was not measured", c.reader.name, name_of(mode));
       return v;
     }
-  if (!std::isfinite(zero + direct + denominator + c.control)) {
+  const double kept = c.mean_is_value ? 0 : c.cost(ProbeMode::direct_const);
+  if (!std::isfinite(zero + direct + denominator + c.control + kept)) {
     v.role = "not judged";
     v.sentence = fmt::format("{}: not judged, a loss is not a number", c.reader.name);
     return v;
@@ -84,7 +85,6 @@ ProbeVerdict verdict_of(const Costs& c) {
   }
   const bool rescales = part >= kMeasurable && denominator >= part / 2,
              writes = part >= kMeasurable && direct >= part / 2;
-  const double kept = c.mean_is_value ? 0 : c.cost(ProbeMode::direct_const);
   const bool is_constant = std::max(c.control, kept) < std::max(kMeasurable, kFree * direct);
   const std::string written = is_constant ? "constant bias channel" : "flag";
   v.role = rescales && writes ? "rescaler and " + written
@@ -98,6 +98,10 @@ ProbeVerdict verdict_of(const Costs& c) {
 }
 
 }  // namespace
+
+bool ProbeTable::is_single(const PositionFilter& at) const {
+  return std::find(single.begin(), single.end(), at) != single.end();
+}
 
 bool takes_mean(ProbeMode mode) {
   return mode == ProbeMode::mean || mode == ProbeMode::direct_const ||

@@ -38,6 +38,7 @@ struct ProbeTable {
   double loss = 0;                     // of the model as it is
   std::vector<PositionFilter> single;  // that choose one position of all runs: no means there
   std::vector<ProbeRow> rows;
+  bool is_single(const PositionFilter& at) const;
 };
 
 // Whether a mode sets something to its mean over the edited positions, which over a single one is

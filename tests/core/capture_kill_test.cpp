@@ -12,28 +12,19 @@
 #include "core/capture_reader.h"
 #include "core/capture_writer.h"
 #include "core/error.h"
+#include "tests/support/layer_values.h"
 #include "tests/support/shared_files.h"
 
 namespace sinkscope {
 namespace {
 
 namespace fs = std::filesystem;
+using test::value_at;
 using testing::HasSubstr;
 
 constexpr int kLayers = 32, kHeads = 3, kTokens = 600, kWidth = 40;
 
-CaptureLayout long_layout() {
-  CaptureLayout layout;
-  layout.model = {"m", "m", "f", "llama", "{}", kLayers, kHeads, 1, 8, kWidth, 100};
-  layout.runs.resize(1);
-  layout.runs[0].token_ids.assign(kTokens, 1);
-  for (int i = 0; i < kLayers; ++i) layout.attention_layers.push_back(i);
-  layout.pattern.layers = layout.attention_layers;
-  layout.sites = {{"hook_resid_post", layout.attention_layers, kWidth, false, true}};
-  return layout;
-}
-
-float value_at(int layer, int i) { return static_cast<float>(layer * 1000 + i % 997 + 1); }
+CaptureLayout long_layout() { return test::layout_of_maps(kLayers, kHeads, kTokens, kWidth); }
 
 void write_layer(CaptureWriter& writer, int layer) {
   std::vector<float> maps(static_cast<std::size_t>(kHeads * kTokens * kTokens));

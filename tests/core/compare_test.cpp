@@ -29,7 +29,8 @@ RunInput input_of(int n_tokens) {
 std::vector<SiteDifference> differences(const FakeCapture& a, const FakeCapture& b,
                                         const std::string& path, std::int64_t tile = 1 << 20,
                                         int layers_end = kAllLayers) {
-  return array_differences({&a, "run0"}, {&b, "run0"}, path, layers_end, tile);
+  const ComparedRun left{&a, "run0"}, right{&b, "run0"};
+  return array_differences(left, right, path, common_axes(left, right, path, layers_end), tile);
 }
 
 // A stream of 2 blocks without mid, [3, T, 4], value 100·site + 10·token + dim.
@@ -192,9 +193,9 @@ TEST(Verdict, IsMixedAbsoluteAndRelativeAndLeavesSumsOfPowersOut) {
     EXPECT_FALSE(is_within(lacking));
   }
   RunComparison counted = good;
-  counted.indices = {{"stats/hook_mlp_out/token/max_dim", 10, 3, false}};
+  counted.indices = {{"stats/hook_mlp_out/token/max_dim", 10, 3}};
   EXPECT_TRUE(is_within(counted));
-  counted.indices.push_back({"attention/visible", 10, 1, true});
+  counted.indices.push_back({"attention/visible", 10, 1});
   EXPECT_FALSE(is_within(counted));
   comparison.runs = {good};
   comparison.runs.front().same_tokens = false;

@@ -54,7 +54,7 @@ TEST(Divergence, WhatIsNotFiniteIsCountedAndNotAveraged) {
   EXPECT_DOUBLE_EQ(s.mean_kl, (0.25 + 2) / 2);
   EXPECT_EQ(s.max_run, 1);
   EXPECT_EQ(divergence_json(all)["non_finite_values"], 2);
-  EXPECT_TRUE(std::isnan(summary_of({run_of({3}, {}, {}, {})}).mean_kl));
+  EXPECT_TRUE(std::isnan(summary_of(std::vector{run_of({3}, {}, {}, {})}).mean_kl));
 }
 
 TEST(Divergence, JsonNamesTheRunOfEachMaximum) {

@@ -87,6 +87,12 @@ TEST(ProbeTable, AMeanThatIsTheValueSaysNothing) {
 TEST(ProbeTable, LossesThatAreNoNumbersAreNotJudged) {
   const ProbeTable table = table_of({{"FFN norms", {std::nan(""), .4, 0, .01}}});
   EXPECT_EQ(probe_verdicts(table)[0].role, "not judged");
+  ProbeTable constant = table_of({{"FFN norms", {.5, .01, .4, .01}}});
+  ProbeRow row = constant.rows[2];
+  row.mode = ProbeMode::direct_const;
+  row.delta_loss = std::nan("");
+  constant.rows.push_back(row);
+  EXPECT_EQ(probe_verdicts(constant)[0].role, "not judged");
 }
 
 TEST(ProbeTable, WhatWasNotMeasuredIsNotJudged) {

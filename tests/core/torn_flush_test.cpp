@@ -15,6 +15,7 @@
 #include "core/capture_reader.h"
 #include "core/capture_writer.h"
 #include "core/error.h"
+#include "tests/support/layer_values.h"
 #include "tests/support/shared_files.h"
 
 namespace {
@@ -83,21 +84,11 @@ namespace sinkscope {
 namespace {
 
 namespace fs = std::filesystem;
+using test::value_at;
 
 constexpr int kLayers = 4, kTokens = 5, kWidth = 3, kMostInOneCall = 64;
 
-CaptureLayout layout_of(int heads) {
-  CaptureLayout layout;
-  layout.model = {"m", "m", "f", "llama", "{}", kLayers, heads, 1, 8, kWidth, 100};
-  layout.runs.resize(1);
-  layout.runs[0].token_ids.assign(kTokens, 1);
-  for (int i = 0; i < kLayers; ++i) layout.attention_layers.push_back(i);
-  layout.pattern.layers = layout.attention_layers;
-  layout.sites = {{"hook_resid_post", layout.attention_layers, kWidth, false, true}};
-  return layout;
-}
-
-float value_at(int layer, int i) { return static_cast<float>(layer * 1000 + i % 997 + 1); }
+CaptureLayout layout_of(int heads) { return test::layout_of_maps(kLayers, heads, kTokens, kWidth); }
 
 // The streams that are kept with layer `layers` are what the next one is made of.
 std::vector<float> kept_after(int layers) { return {static_cast<float>(layers), 0.5F}; }
@@ -164,7 +155,7 @@ void expect_that_it_goes_on(const std::string& folder, int heads) {
 }
 
 // Records with `heads` maps a layer. Looked at are every `stride`-th moment of the flushes of
-// layers 1 … end, every 64th between them, and the end.
+// layers 1 … end, every heads/2-th between them, and the end.
 void torture(int heads, int stride, int least_looks) {
   const std::string folder = test::scratch_folder(), live = folder + "/live";
   fs::create_directory(live);

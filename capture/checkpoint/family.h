@@ -88,6 +88,9 @@ void read_experts(const JsonKeys& keys, std::initializer_list<const char*> count
 // Blocks with experts as Qwen says it: not in mlp_only_layers, every decoder_sparse_step-th.
 void read_sparse_layers(const JsonKeys& keys, std::vector<std::int64_t> fallback, HfConfig& out);
 
+// Scores of latent attention, which grow with the contexts that yarn covers, by the square of its
+// factor.
+double latent_scale(const ArchSpec& spec);
 // MLA: the latents' sizes, attention scale and mixers of all layers.
 void read_latent(const JsonKeys& keys, HfConfig& out);
 // DeepSeek's mixture: sigmoid scores, choice within groups, an ungated shared expert; which layers

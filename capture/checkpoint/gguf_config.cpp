@@ -33,10 +33,9 @@ constexpr std::array kMustBeNeutral = {
     "residual_scale",         "embedding_scale",         "expert_count",
 };
 
-// Families whose norms multiply by 1 + w and whose converters store 1 + w.
+// Families that cannot be run and whose norms multiply by 1 + w, which their converters store.
 bool stores_one_plus(const std::string& architecture) {
-  constexpr std::array kFamilies = {"gemma", "gemma2", "gemma3", "qwen3next", "nemotron"};
-  return std::find(kFamilies.begin(), kFamilies.end(), architecture) != kFamilies.end();
+  return architecture == "gemma" || architecture == "nemotron";
 }
 
 // The factor on cos and sin of yarn, `attn_factor` aside (ggml's default: mscale 1).
@@ -294,7 +293,7 @@ GgufModel describe_gguf(const GgufFile& file, const std::string& path) {
                               : "is empty or no text, expected the architecture's name")
             : fmt::format("architecture \"{}\" cannot be run; known in GGUF files are {}",
                           printable(spec.architecture), gguf_family_names()));
-  const bool one_plus = stores_one_plus(spec.architecture);
+  const bool one_plus = family != nullptr ? family->one_plus : stores_one_plus(spec.architecture);
   spec.norm_offset = one_plus ? 1 : 0;
   read_foreign_spec(keys, model);
   add_norm_roles(file, one_plus ? 1.0f : 0.0f, model);

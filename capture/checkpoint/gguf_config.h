@@ -20,12 +20,12 @@ struct GgufModel {
   std::vector<std::string> obstacles, warnings;  // one sentence each
 };
 
-// Translates metadata keys and tensor names. Architectures that can be run: llama (Llama, SmolLM2,
-// Mistral), qwen2, qwen3. Any other is an obstacle, but its norms still get their roles by name.
-// llama's q and k rows are marked RowOrder::llama_pairs; norm weights of the (1+w) families, which
-// converters store with the 1 already added, get norm_offset and stored_offset 1.
-// `path` names the model when the file does not. Throws nothing but std::bad_alloc: what is wrong
-// with the file's statements is an obstacle.
+// Translates metadata keys and tensor names. Architectures that can be run: gguf_family_names().
+// Any other is an obstacle, but its norms still get their roles by name. Rows of q and k that a
+// converter has permuted are marked Packing::rotary_pairs; norm weights of the (1+w) families,
+// which converters store with the 1 already added, get norm_offset and stored_offset 1. `path`
+// names the model when the file does not. What is wrong with the file's statements is an obstacle;
+// throws Error where a tensor that a family reads cannot be read.
 GgufModel describe_gguf(const GgufFile& file, const std::string& path);
 
 }  // namespace sinkscope

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "capture/checkpoint/family.h"
 #include "capture/checkpoint/gguf_file.h"
 
 namespace sinkscope {
@@ -232,12 +233,8 @@ void read_deepseek2(const GgufKeys& keys, const GgufFile& file, GgufModel& model
   spec.mixers.assign(static_cast<std::size_t>(spec.n_layers), Mixer::latent);
   // The converter writes a tenth of mscale_all_dim, and takes mscale for the same.
   RopeSpec& rope = spec.rope;
-  double growth = 1;
-  if (rope.mscale_all_dim) {
-    rope.mscale = rope.mscale_all_dim = *rope.mscale_all_dim / 0.1;
-    growth = rope.factor > 1 ? 0.1 * *rope.mscale * std::log(rope.factor) + 1 : 1;
-  }
-  spec.attention_scale = growth * growth / std::sqrt(std::max(spec.head_dim, 1));
+  if (rope.mscale_all_dim) rope.mscale = rope.mscale_all_dim = *rope.mscale_all_dim / 0.1;
+  spec.attention_scale = latent_scale(spec);
   read_growth(keys, spec);
   read_grouped(keys, file, model);
 }

@@ -65,7 +65,7 @@ void add_roles(const GgufFile& file, const GgufFamily& family, const std::string
                      .stored_offset = family.one_plus ? 1.0f : 0.0f};
   RoleAssignment roles(spec, names, file, TensorSearch::Inside::nothing, where);
   // A file without output.weight shares the embedding, whatever its metadata say.
-  roles.fill_head(file.find("output.weight") < 0, spec);
+  roles.fill_head(file.find("output.weight") < 0);
   roles.fill_all(spec.n_layers);
   const std::vector<std::string> unused = roles.finish(model.obstacles);
   if (!unused.empty()) model.obstacles.push_back(unexpected_tensors(unused));

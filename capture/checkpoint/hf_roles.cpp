@@ -35,8 +35,7 @@ class Assignment {
       if (config_.obstacles.empty()) config_.obstacles.push_back(std::move(problem));
       return assign_hf_norms(config_, checkpoint_);  // no shape follows from such sizes
     }
-    if (std::string warning = roles_.fill_head(config_.tied.value_or(false), spec_);
-        !warning.empty())
+    if (std::string warning = roles_.fill_head(config_.tied.value_or(false)); !warning.empty())
       config_.warnings.push_back(std::move(warning));
     roles_.fill_all(n_layers);
     report_unused(roles_.finish(config_.obstacles), n_layers);

@@ -219,12 +219,7 @@ std::unique_ptr<ModelFiles> open_any(const std::string& path, const OpenOptions&
                   path + ": expected a model, a folder or a file, found a pipe or device");
     return open_file(path, arch);
   }
-  if (fs::is_symlink(fs::symlink_status(path, ignored))) {
-    if (leads_in_a_circle(path))
-      throw Error(ErrorKind::corrupt, path + ": symbolic links in a circle");
-    throw Error(ErrorKind::not_found,
-                path + ": a symbolic link to a file that is not there (incomplete download?)");
-  }
+  if (fs::is_symlink(fs::symlink_status(path, ignored))) refuse_dead_link(path);
   if (const auto snapshot = find_in_hub_cache(path)) return open_folder(*snapshot, options, arch);
   if (const std::string file = file_in_hub_cache(path); !file.empty()) return open_file(file, arch);
   throw Error(

@@ -63,9 +63,8 @@ void mark_pairs(const ExpectedShape& own, const ArchSpec& spec, TensorRef& ref) 
 
 }  // namespace
 
-RoleAssignment::RoleAssignment(const ArchSpec& spec, const Family& family,
-                               const Checkpoint& checkpoint, TensorSearch::Inside inside,
-                               std::string where)
+RoleAssignment::RoleAssignment(ArchSpec& spec, const Family& family, const Checkpoint& checkpoint,
+                               TensorSearch::Inside inside, std::string where)
     : spec_(spec),
       family_(family),
       checkpoint_(checkpoint),
@@ -198,19 +197,19 @@ void RoleAssignment::fill_all(int n_layers) {
     for (const Role role : layer_roles(spec_, layer)) fill(role, layer);
 }
 
-std::string RoleAssignment::fill_head(bool is_said_to_be_tied, ArchSpec& spec) {
+std::string RoleAssignment::fill_head(bool is_said_to_be_tied) {
   const int embed = find(Role::embed, kNoLayer);
   use(embed);
-  if (!spec.has_head) {  // the architecture has none, whatever config.json ties
-    spec.tied = false;
+  if (!spec_.has_head) {  // the architecture has none, whatever config.json ties
+    spec_.tied = false;
     fill(Role::embed, kNoLayer);
     return "";
   }
   const int head = find(Role::unembed, kNoLayer);
   use(head);
   const HeadChoice choice = choose_head(checkpoint_, embed, head, is_said_to_be_tied);
-  spec.tied = choice.tied;
-  spec.has_head = choice.unembed >= 0;
+  spec_.tied = choice.tied;
+  spec_.has_head = choice.unembed >= 0;
   if (choice.embed >= 0)
     take(Role::embed, choice.embed);
   else

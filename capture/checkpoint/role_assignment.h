@@ -21,27 +21,20 @@ namespace sinkscope {
 class RoleAssignment {
  public:
   // `where` names the index or file in messages.
-  RoleAssignment(const ArchSpec& spec, const Family& family, const Checkpoint& checkpoint,
+  RoleAssignment(ArchSpec& spec, const Family& family, const Checkpoint& checkpoint,
                  TensorSearch::Inside inside, std::string where);
 
   const TensorSearch& search() const { return search_; }
-  // The tensor by the first of the role's names that is there, or −1.
-  int find(Role role, int layer) const;
   // Rows of a matrix that has a tensor to itself, 0 = there is none.
   std::int64_t rows_of(Role role) const;
 
   // An obstacle of that kind.
   void object(Role role, const std::string& kind, const std::string& sentence);
-  // The tensor has a purpose, if not this role.
-  void use(int tensor);
-
-  // Fills a role, or says what stands in the way.
-  void fill(Role role, int layer);
   // Every role of the blocks and outside of them that the spec demands, embedding and head aside.
   void fill_all(int n_layers);
-  // Embedding and head by the rules of choose_head; returns its warning. Sets `spec`'s tied and
-  // has_head.
-  std::string fill_head(bool is_said_to_be_tied, ArchSpec& spec);
+  // Embedding and head by the rules of choose_head; returns its warning. Sets the spec's
+  // tied and has_head.
+  std::string fill_head(bool is_said_to_be_tied);
 
   // Appends the obstacles found, and returns the names of tensors without a purpose.
   std::vector<std::string> finish(std::vector<std::string>& obstacles) const;
@@ -53,6 +46,12 @@ class RoleAssignment {
     int more = 0;
   };
 
+  // The tensor by the first of the role's names that is there, or −1.
+  int find(Role role, int layer) const;
+  // The tensor has a purpose, if not this role.
+  void use(int tensor);
+  // Fills a role, or says what stands in the way.
+  void fill(Role role, int layer);
   const TensorInfo& info(int tensor) const;
   bool fits(Role role, int tensor, const Packed& expected, Packing packing);
   void take(Role role, int layer, const TensorName& line);
@@ -61,7 +60,7 @@ class RoleAssignment {
   void take(Role role, int tensor);
   void miss(Role role, int layer, const TensorName& line, int number = 0);
 
-  const ArchSpec& spec_;
+  ArchSpec& spec_;
   const Family& family_;
   const Checkpoint& checkpoint_;
   std::string where_;

@@ -241,10 +241,13 @@ std::string pickle_advice(const std::string& file) {
       file);
 }
 
-bool leads_in_a_circle(const std::string& path) {
+void refuse_dead_link(const std::string& path) {
   std::error_code failure;
-  return fs::status(path, failure).type() != fs::file_type::regular &&
-         failure == std::errc::too_many_symbolic_link_levels;
+  static_cast<void>(fs::status(path, failure));
+  if (failure == std::errc::too_many_symbolic_link_levels)
+    throw Error(ErrorKind::corrupt, path + ": symbolic links in a circle");
+  throw Error(ErrorKind::not_found,
+              path + ": a symbolic link to a file that is not there (incomplete download?)");
 }
 
 ShardSet find_shards(const std::string& folder, const OpenOptions& options) {
@@ -254,13 +257,7 @@ ShardSet find_shards(const std::string& folder, const OpenOptions& options) {
   };
   if (has(kSingle)) {
     const fs::path path = fs::path(folder) / kSingle;
-    if (!is_there(path)) {
-      if (leads_in_a_circle(path.string()))
-        throw Error(ErrorKind::corrupt, path.string() + ": symbolic links in a circle");
-      throw Error(ErrorKind::not_found, path.string() +
-                                            ": a symbolic link to a file that is not there "
-                                            "(incomplete download?)");
-    }
+    if (!is_there(path)) refuse_dead_link(path.string());
     ShardSet single;
     single.files.push_back(path.string());
     if (has(kIndex))

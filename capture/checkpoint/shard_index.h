@@ -44,7 +44,7 @@ bool parse_shard_name(const std::string& file_name, ShardName& out);
 // How to convert a pickle, as the end of a sentence.
 std::string pickle_advice(const std::string& file);
 
-// Whether the name is a symbolic link that ends nowhere, links in a circle.
-bool leads_in_a_circle(const std::string& path);
+// Of a symbolic link that leads to no file. Throws Error: corrupt (links in a circle), not_found.
+[[noreturn]] void refuse_dead_link(const std::string& path);
 
 }  // namespace sinkscope

@@ -12,7 +12,7 @@
 
 namespace sinkscope {
 
-// Looks for the tensors of a safetensors folder by a family's names. The family's prefix is
+// Looks for the tensors of a model by a family's names. The family's prefix is
 // optional; where the language model sits inside one for pictures or sound, the wrapper's prefixes
 // count too. What is handed in must outlive this.
 class TensorSearch {

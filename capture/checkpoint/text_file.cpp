@@ -3,7 +3,6 @@
 
 #include <fmt/format.h>
 
-#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <type_traits>
 #include <utility>
@@ -12,10 +11,9 @@
 #include "capture/checkpoint/file_reader.h"
 #include "capture/checkpoint/printable.h"
 #include "core/error.h"
+#include "core/output_path.h"
 
 namespace sinkscope {
-namespace fs = std::filesystem;
-
 std::string read_text_file(const std::string& path) {
   constexpr std::uint64_t kLargest = std::uint64_t{64} << 20;
   const FileReader file(path);
@@ -120,10 +118,7 @@ class DocumentBuilder {
 
 }  // namespace
 
-bool is_there(const std::string& path) {
-  std::error_code ignored;
-  return fs::symlink_status(path, ignored).type() != fs::file_type::not_found;
-}
+bool is_there(const std::string& path) { return is_taken(path); }
 
 std::string json_reason(const std::string& what) {
   const std::size_t end = what.starts_with("[json.exception") ? what.find("] ") : std::string::npos;

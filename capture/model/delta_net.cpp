@@ -35,47 +35,6 @@ at::Tensor state_norms(const at::Tensor& state, const at::Tensor& k, const at::T
   return square.clamp_min(0).sqrt().squeeze(-1);
 }
 
-}  // namespace
-
-at::Tensor delta_rule(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
-                      const at::Tensor& log_decay, const at::Tensor& beta, int chunk,
-                      at::Tensor* state_norm, const std::stop_token& stop) {
-  const double none = -std::numeric_limits<double>::infinity();
-  const std::int64_t T = q.size(1);
-  at::Tensor state = at::zeros({q.size(0), k.size(2), v.size(2)}, q.options());
-  std::vector<at::Tensor> outputs, norms;
-  for (std::int64_t t = 0; t < T; t += chunk) {
-    if (stop.stop_requested()) return {};
-    const std::int64_t n = std::min<std::int64_t>(chunk, T - t);
-    const auto rows = [&](const at::Tensor& x) { return x.narrow(1, t, n); };
-    const at::Tensor Q = rows(q), K = rows(k), V = rows(v), b = rows(beta).unsqueeze(-1);
-    const at::Tensor G = rows(log_decay).cumsum(-1);
-    const at::Tensor seen =
-        at::ones({n, n}, at::TensorOptions(at::kBool).device(q.device())).tril();
-    // Γ_ij = e^(G_i − G_j) for j ≤ i; masked before the exponential, which would overflow above.
-    const at::Tensor decay =
-        (G.unsqueeze(-1) - G.unsqueeze(-2)).masked_fill(seen.logical_not(), none).exp();
-    const at::Tensor A = (b * K.matmul(K.transpose(1, 2)) * decay).tril(-1);
-    const at::Tensor unit = at::eye(n, q.options()) + A;
-    const at::Tensor growth = G.exp().unsqueeze(-1);
-    const at::Tensor both = at::linalg_solve_triangular(unit, at::cat({b * V, b * growth * K}, -1),
-                                                        /*upper=*/false, /*left=*/true,
-                                                        /*unitriangular=*/true);
-    const at::Tensor fresh =
-        both.narrow(-1, 0, V.size(2)) - both.narrow(-1, V.size(2), K.size(2)).matmul(state);
-    outputs.push_back((Q * growth).matmul(state) +
-                      (Q.matmul(K.transpose(1, 2)) * decay).matmul(fresh));
-    if (state_norm != nullptr) norms.push_back(state_norms(state, K, fresh, decay, growth));
-    const at::Tensor last = G.narrow(-1, n - 1, 1);
-    const at::Tensor left = (last - G).exp().unsqueeze(-1);
-    state = last.exp().unsqueeze(-1) * state + (K * left).transpose(1, 2).matmul(fresh);
-  }
-  if (state_norm != nullptr) *state_norm = at::cat(norms, 1);
-  return at::cat(outputs, 1);
-}
-
-namespace {
-
 // ‖S_t‖ of the states inside a chunk as above, where every key channel d has a decay of its own;
 // faded [H, n(t), n(j), d] is Γ_tjd k_jd:
 //   ‖S_t‖² = Σ_d γ_td² ‖S_d‖² + 2 Σ_jd γ_td Γ_tjd k_jd (S f_j)_d
@@ -90,41 +49,103 @@ at::Tensor channel_state_norms(const at::Tensor& state, const at::Tensor& fresh,
   return (before + 2 * cross + own).clamp_min(0).sqrt();
 }
 
-}  // namespace
+// One chunk of a run.
+struct Chunk {
+  at::Tensor q, k, v;    // [H, n, d]
+  at::Tensor beta;       // [H, n, 1]
+  at::Tensor log_decay;  // summed from the chunk's first token on
+  at::Tensor unseen;     // [n, n] true where j > i
+  std::int64_t n;
+};
 
-at::Tensor channel_delta_rule(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
-                              const at::Tensor& log_decay, const at::Tensor& beta, int chunk,
-                              at::Tensor* state_norm, const std::stop_token& stop) {
-  const double none = -std::numeric_limits<double>::infinity();
+// Chunk by chunk; step(chunk, state, norm) returns the outputs [H, n, d_v], takes the state over
+// the chunk and, if `norm` is not null, says how long the states in it are, [H, n].
+template <class Step>
+at::Tensor in_chunks(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+                     const at::Tensor& log_decay, const at::Tensor& beta, std::int64_t chunk,
+                     at::Tensor* state_norm, const std::stop_token& stop, const Step& step) {
   const std::int64_t T = q.size(1);
+  chunk = std::min(chunk, T);
+  const at::Tensor unseen =
+      at::ones({chunk, chunk}, at::TensorOptions(at::kBool).device(q.device())).triu(1);
   at::Tensor state = at::zeros({q.size(0), k.size(2), v.size(2)}, q.options());
   std::vector<at::Tensor> outputs, norms;
   for (std::int64_t t = 0; t < T; t += chunk) {
     if (stop.stop_requested()) return {};
-    const std::int64_t n = std::min<std::int64_t>(chunk, T - t);
+    const std::int64_t n = std::min(chunk, T - t);
     const auto rows = [&](const at::Tensor& x) { return x.narrow(1, t, n); };
-    const at::Tensor Q = rows(q), K = rows(k), V = rows(v), b = rows(beta).unsqueeze(-1);
-    const at::Tensor G = rows(log_decay).cumsum(1);  // [H, n, d]
-    const at::Tensor seen =
-        at::ones({n, n}, at::TensorOptions(at::kBool).device(q.device())).tril();
-    // Γ_ijd = e^(G_id − G_jd) for j ≤ i as it is: e^G_i / e^G_j would divide by what underflows.
-    const at::Tensor faded = (G.unsqueeze(2) - G.unsqueeze(1))
-                                 .masked_fill_(seen.logical_not().unsqueeze(-1), none)
-                                 .exp_()
-                                 .mul_(K.unsqueeze(1));
-    const at::Tensor products = faded.matmul(at::stack({K, Q}, -1));  // [H, n, n, 2]
-    const at::Tensor unit = at::eye(n, q.options()) + (b * products.select(-1, 0)).tril(-1);
-    const at::Tensor growth = G.exp();
-    const at::Tensor fresh = at::linalg_solve_triangular(unit, b * (V - (growth * K).matmul(state)),
-                                                         /*upper=*/false, /*left=*/true,
-                                                         /*unitriangular=*/true);
-    outputs.push_back((growth * Q).matmul(state) + products.select(-1, 1).matmul(fresh));
-    if (state_norm != nullptr) norms.push_back(channel_state_norms(state, fresh, faded, growth));
-    state = growth.select(1, n - 1).unsqueeze(-1) * state +
-            faded.select(1, n - 1).transpose(1, 2).matmul(fresh);
+    const Chunk c{rows(q),
+                  rows(k),
+                  rows(v),
+                  rows(beta).unsqueeze(-1),
+                  rows(log_decay).cumsum(1),
+                  unseen.narrow(0, 0, n).narrow(1, 0, n),
+                  n};
+    at::Tensor norm;
+    outputs.push_back(step(c, state, state_norm == nullptr ? nullptr : &norm));
+    if (state_norm != nullptr) norms.push_back(norm);
   }
   if (state_norm != nullptr) *state_norm = at::cat(norms, 1);
   return at::cat(outputs, 1);
+}
+
+// X of M X = right, M lower triangular with ones on its diagonal.
+at::Tensor solved(const at::Tensor& m, const at::Tensor& right) {
+  return at::linalg_solve_triangular(m, right, /*upper=*/false, /*left=*/true,
+                                     /*unitriangular=*/true);
+}
+
+constexpr double kNever = -std::numeric_limits<double>::infinity();
+
+}  // namespace
+
+at::Tensor delta_rule(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+                      const at::Tensor& log_decay, const at::Tensor& beta, int chunk,
+                      at::Tensor* state_norm, const std::stop_token& stop) {
+  const auto step = [](const Chunk& c, at::Tensor& state, at::Tensor* norm) {
+    const at::Tensor& G = c.log_decay;
+    // Γ_ij = e^(G_i − G_j) for j ≤ i; masked before the exponential, which would overflow above.
+    const at::Tensor decay =
+        (G.unsqueeze(-1) - G.unsqueeze(-2)).masked_fill(c.unseen, kNever).exp();
+    const at::Tensor A = (c.beta * c.k.matmul(c.k.transpose(1, 2)) * decay).tril(-1);
+    const at::Tensor unit = at::eye(c.n, c.q.options()) + A;
+    const at::Tensor growth = G.exp().unsqueeze(-1);
+    const at::Tensor both = solved(unit, at::cat({c.beta * c.v, c.beta * growth * c.k}, -1));
+    const at::Tensor fresh =
+        both.narrow(-1, 0, c.v.size(2)) - both.narrow(-1, c.v.size(2), c.k.size(2)).matmul(state);
+    const at::Tensor out =
+        (c.q * growth).matmul(state) + (c.q.matmul(c.k.transpose(1, 2)) * decay).matmul(fresh);
+    if (norm != nullptr) *norm = state_norms(state, c.k, fresh, decay, growth);
+    const at::Tensor last = G.narrow(-1, c.n - 1, 1);
+    const at::Tensor left = (last - G).exp().unsqueeze(-1);
+    state = last.exp().unsqueeze(-1) * state + (c.k * left).transpose(1, 2).matmul(fresh);
+    return out;
+  };
+  return in_chunks(q, k, v, log_decay, beta, chunk, state_norm, stop, step);
+}
+
+at::Tensor channel_delta_rule(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+                              const at::Tensor& log_decay, const at::Tensor& beta, int chunk,
+                              at::Tensor* state_norm, const std::stop_token& stop) {
+  const auto step = [](const Chunk& c, at::Tensor& state, at::Tensor* norm) {
+    const at::Tensor& G = c.log_decay;  // [H, n, d]
+    // Γ_ijd = e^(G_id − G_jd) for j ≤ i as it is: e^G_i / e^G_j would divide by what underflows.
+    const at::Tensor faded = (G.unsqueeze(2) - G.unsqueeze(1))
+                                 .masked_fill_(c.unseen.unsqueeze(-1), kNever)
+                                 .exp_()
+                                 .mul_(c.k.unsqueeze(1));
+    const at::Tensor products = faded.matmul(at::stack({c.k, c.q}, -1));  // [H, n, n, 2]
+    const at::Tensor unit =
+        at::eye(c.n, c.q.options()) + (c.beta * products.select(-1, 0)).tril(-1);
+    const at::Tensor growth = G.exp();
+    const at::Tensor fresh = solved(unit, c.beta * (c.v - (growth * c.k).matmul(state)));
+    const at::Tensor out = (growth * c.q).matmul(state) + products.select(-1, 1).matmul(fresh);
+    if (norm != nullptr) *norm = channel_state_norms(state, fresh, faded, growth);
+    state = growth.select(1, c.n - 1).unsqueeze(-1) * state +
+            faded.select(1, c.n - 1).transpose(1, 2).matmul(fresh);
+    return out;
+  };
+  return in_chunks(q, k, v, log_decay, beta, chunk, state_norm, stop, step);
 }
 
 at::Tensor delta_net(const BlockPass& pass, const at::Tensor& n1) {
@@ -155,7 +176,7 @@ at::Tensor delta_net(const BlockPass& pass, const at::Tensor& n1) {
   const at::Tensor rate = -w.delta_log_rate.exp();
   const at::Tensor query = q / std::sqrt(static_cast<double>(dk));
   at::Tensor state_norm;
-  at::Tensor* wanted = listener.wants(Site::linear_state_norm) ? &state_norm : nullptr;
+  at::Tensor* wanted = listener.wants(Site::linear_state_norm, layer) ? &state_norm : nullptr;
   const at::Tensor o =
       is_narrow
           ? channel_delta_rule(query, k, v,

@@ -25,7 +25,7 @@ class TapListener {
   virtual ~TapListener() = default;
   virtual void on_tap(Site site, int layer, const at::Tensor& value) = 0;
   // Whether on_tap() does anything with this site; asked where a value is made for the tap alone.
-  virtual bool wants(Site /*site*/) const { return true; }
+  virtual bool wants(Site /*site*/, int /*layer*/) const { return true; }
   // Asked once a chunk by what runs long beside attention.
   virtual std::stop_token stop() const { return {}; }
   // Attention of one block: the listener runs `call` through the body of its choice, keeping the

@@ -15,7 +15,7 @@ class TapPieces {
  public:
   TapPieces(const BlockPass& pass, Site site) : pass_(pass), site_(site) {}
   void add(const at::Tensor& piece) {
-    if (piece.defined() && pass_.listener.wants(site_)) pieces_.push_back(piece);
+    if (piece.defined() && pass_.listener.wants(site_, pass_.layer)) pieces_.push_back(piece);
   }
   void tap() {
     if (!pieces_.empty())

@@ -17,6 +17,11 @@
 namespace sinkscope {
 namespace {
 
+// A matrix that is stored transposed has to be read from end to end for any of its rows.
+bool is_read_whole(Packing packing) {
+  return packing == Packing::transposed || packing == Packing::qkv_columns;
+}
+
 class LayerReader {
  public:
   LayerReader(const ModelFiles& model, int layer, at::Device device, at::ScalarType dtype)
@@ -36,7 +41,11 @@ class LayerReader {
     // Files are decoded to float32: a type that is narrower is filled in pieces, which keeps that
     // from being the larger part.
     constexpr std::int64_t kPieceBytes = std::int64_t{32} << 20;
-    const std::int64_t n = dtype_ == at::kFloat ? 1 : 1 + 4 * rows * cols / kPieceBytes;
+    const bool is_whole =
+        dtype_ == at::kFloat || std::any_of(roles.begin(), roles.end(), [&](Role r) {
+          return is_read_whole(model_.stored_as(r, layer_).packing);
+        });
+    const std::int64_t n = is_whole ? 1 : 1 + 4 * rows * cols / kPieceBytes;
     for (std::int64_t piece = 0; piece < n; ++piece) fill(all, roles, piece, n);
     return place(all, dtype_);
   }

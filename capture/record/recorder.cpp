@@ -116,8 +116,8 @@ void RunRecorder::on_tap(Site site, int layer, const at::Tensor& value) {
     });
 }
 
-bool RunRecorder::wants(Site site) const {
-  return has_statistics(site) || tap_rows_.contains(hook_name(site));
+bool RunRecorder::wants(Site site, int layer) const {
+  return has_statistics(site) || is_recorded(site, layer);
 }
 
 // The norm that comes next reads this and not the residual state.

@@ -35,7 +35,7 @@ class RunRecorder : public TapListener {
               AttentionBody body, RecordSeconds& seconds, std::stop_token stop);
 
   void on_tap(Site site, int layer, const at::Tensor& value) override;
-  bool wants(Site site) const override;
+  bool wants(Site site, int layer) const override;
   std::stop_token stop() const override { return stop_; }
   at::Tensor on_attention(int layer, const AttentionCall& call) override;
   void on_norm_input(Role role, int layer, const at::Tensor& x) override;

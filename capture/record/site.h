@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <optional>
 #include <string>
 #include <vector>
@@ -90,79 +92,12 @@ enum class Site {
   ngram_conv_norm,  // norms inside hashed n-grams
 };
 
-inline constexpr Site kAllSites[] = {Site::resid_pre,
-                                     Site::resid_mid,
-                                     Site::resid_post,
-                                     Site::ln1_out,
-                                     Site::ln2_out,
-                                     Site::ln_final_out,
-                                     Site::attn_out,
-                                     Site::mlp_out,
-                                     Site::q_norm,
-                                     Site::k_norm,
-                                     Site::q,
-                                     Site::k,
-                                     Site::v,
-                                     Site::rot_q,
-                                     Site::rot_k,
-                                     Site::z,
-                                     Site::mlp_pre,
-                                     Site::mlp_pre_linear,
-                                     Site::mlp_post,
-                                     Site::ln1_post_out,
-                                     Site::ln2_post_out,
-                                     Site::ln1_gate,
-                                     Site::ln2_gate,
-                                     Site::attn_gate,
-                                     Site::q_latent,
-                                     Site::kv_latent,
-                                     Site::linear_norm,
-                                     Site::mlp_router,
-                                     Site::mlp_router_logits,
-                                     Site::mlp_shared_gate,
-                                     Site::hyper_attn_norm,
-                                     Site::hyper_attn_gate,
-                                     Site::hyper_attn_pre,
-                                     Site::hyper_attn_mixed,
-                                     Site::hyper_attn_inject,
-                                     Site::hyper_attn_post,
-                                     Site::hyper_attn_comb,
-                                     Site::hyper_mlp_norm,
-                                     Site::hyper_mlp_gate,
-                                     Site::hyper_mlp_pre,
-                                     Site::hyper_mlp_mixed,
-                                     Site::hyper_mlp_inject,
-                                     Site::hyper_mlp_post,
-                                     Site::hyper_mlp_comb,
-                                     Site::hyper_final_norm,
-                                     Site::hyper_final_gate,
-                                     Site::hyper_final_pre,
-                                     Site::hyper_final_mixed,
-                                     Site::ngram_add,
-                                     Site::pattern_compressed,
-                                     Site::compressed_kv,
-                                     Site::resid_mid_sum,
-                                     Site::resid_post_sum,
-                                     Site::v_norm,
-                                     Site::per_layer_add,
-                                     Site::ln1_k_out,
-                                     Site::ln1_v_out,
-                                     Site::depth_attn_weights,
-                                     Site::depth_attn_mixed,
-                                     Site::depth_mlp_weights,
-                                     Site::depth_mlp_mixed,
-                                     Site::depth_final_weights,
-                                     Site::depth_final_mixed,
-                                     Site::linear_state_norm,
-                                     Site::embed_norm,
-                                     Site::per_layer_proj_norm,
-                                     Site::ln2_post_dense_out,
-                                     Site::ln2_experts_out,
-                                     Site::ln2_post_experts_out,
-                                     Site::router_norm,
-                                     Site::ngram_key_norm,
-                                     Site::ngram_query_norm,
-                                     Site::ngram_conv_norm};
+// The enum from end to end.
+inline constexpr auto kAllSites = [] {
+  std::array<Site, static_cast<std::size_t>(Site::ngram_conv_norm) + 1> all{};
+  for (std::size_t i = 0; i < all.size(); ++i) all[i] = static_cast<Site>(i);
+  return all;
+}();
 
 const char* hook_name(Site site);  // "hook_resid_pre", "attn.hook_q"
 std::optional<Site> site_of_hook(const std::string& hook);

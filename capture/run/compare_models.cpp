@@ -3,8 +3,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
+#include "capture/prediction.h"
 #include "capture/run/device.h"
 #include "capture/run/model_pass.h"
 #include "capture/run/prompt_groups.h"
@@ -24,8 +26,8 @@ class ModelComparer {
         job_(job),
         device_(resolve_device(request.device)),
         groups_(groups(a.spec(), b.spec())),
-        a_(a, device_, scalar_type(request.dtype), kept_weights()),
-        b_(b, device_, scalar_type(request.dtype), kept_weights()) {}
+        a_(a, device_, scalar_type(request.dtype), kept_weights(a)),
+        b_(b, device_, scalar_type(request.dtype), kept_weights(b)) {}
 
   std::optional<std::vector<RunDivergence>> run() {
     count_work();
@@ -43,7 +45,16 @@ class ModelComparer {
   }
 
   // Weights are read again only where there is a second group; both models have their share.
-  std::int64_t kept_weights() const { return groups_.size() > 1 ? request_.weight_budget / 2 : 0; }
+  std::int64_t kept_weights(const ModelFiles& model) const {
+    if (groups_.size() < 2) return 0;
+    std::int64_t largest = 0;
+    for (const auto& [first, last] : groups_) {
+      std::int64_t n = 0;
+      for (int r = first; r < last; ++r) n += request_.runs[static_cast<std::size_t>(r)].seq_len();
+      largest = std::max(largest, n);
+    }
+    return kept_weight_bytes(model, request_.weight_budget / 2, request_.dtype, largest);
+  }
 
   void count_work() {
     std::int64_t tokens = 0;

@@ -31,11 +31,12 @@ AddedTokens::AddedTokens(std::vector<AddedToken> tokens, TextNormalizer normaliz
 }
 
 int AddedTokens::longest_at(std::string_view text, std::int64_t at, const Index& index,
-                            std::int64_t& length) const {
+                            Special special, std::int64_t& length) const {
   const std::string_view rest = text.substr(static_cast<std::size_t>(at));
   if (!index.first_bytes[static_cast<unsigned char>(rest.front())]) return -1;
   int slot = -1;
   index.slots.prefixes_of(rest, [&](std::int64_t n, int found) {
+    if (special == Special::are_text && tokens_[static_cast<std::size_t>(found)].special) return;
     length = n;
     slot = found;
   });
@@ -49,9 +50,8 @@ std::vector<AddedTokens::Cut> AddedTokens::cut(std::string_view text, const Inde
   std::int64_t done = 0;
   for (std::int64_t at = 0; at < size;) {
     std::int64_t length = 0;
-    const int slot = longest_at(text, at, index, length);
-    if (slot < 0 ||
-        (special == Special::are_text && tokens_[static_cast<std::size_t>(slot)].special)) {
+    const int slot = longest_at(text, at, index, special, length);
+    if (slot < 0) {
       ++at;
       continue;
     }

@@ -54,7 +54,7 @@ class AddedTokens {
     Span span;
   };
   std::vector<Cut> cut(std::string_view text, const Index& index, Special special) const;
-  int longest_at(std::string_view text, std::int64_t at, const Index& index,
+  int longest_at(std::string_view text, std::int64_t at, const Index& index, Special special,
                  std::int64_t& length) const;
 
   std::vector<AddedToken> tokens_;

@@ -32,6 +32,13 @@ CaptureRequest request_for(const std::vector<int>& ids) {
   return request;
 }
 
+void add_twin(CaptureRequest& request, const std::string& what_if) {
+  RunInput twin = request.runs.front();
+  twin.edit_of = 0;
+  twin.what_if = what_if;
+  request.runs.push_back(twin);
+}
+
 std::string capture(const ModelFiles& model, const CaptureRequest& request) {
   const std::string path = scratch_folder() + "/run.h5";
   const CaptureLayout layout = plan_capture(model, request);

@@ -20,6 +20,9 @@ int test_threads();
 // A request of one run with these ids; record nothing beyond statistics and the stream.
 CaptureRequest request_for(const std::vector<int>& ids);
 
+// Adds an edited twin of the first run.
+void add_twin(CaptureRequest& request, const std::string& what_if);
+
 // Plans, runs and writes a capture into a fresh scratch file; returns its path.
 std::string capture(const ModelFiles& model, const CaptureRequest& request);
 

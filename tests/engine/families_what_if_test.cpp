@@ -127,11 +127,7 @@ TEST(FamilyWhatIfs, AnEncodersStatesAreEdited) {
   const auto model = open_model(folder);
   CaptureRequest request = request_for(H5Reference(folder + "/expected.h5").ints("/input_ids"));
   for (const auto* edits : {&nothing, &something})
-    for (const std::string& what_if : *edits) {
-      request.runs.push_back(request.runs.front());
-      request.runs.back().edit_of = 0;
-      request.runs.back().what_if = what_if;
-    }
+    for (const std::string& what_if : *edits) add_twin(request, what_if);
   const H5Reference fused(capture(*model, request));
   request.kernel = "reference";
   const H5Reference reference(capture(*model, request));

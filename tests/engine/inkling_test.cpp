@@ -15,6 +15,7 @@
 #include "capture/model/short_convolution.h"
 #include "core/error.h"
 #include "tests/engine/captured.h"
+#include "tests/engine/plain_loops.h"
 #include "tests/support/h5_reference.h"
 #include "tests/support/safetensors_bytes.h"
 #include "tests/support/shared_files.h"
@@ -122,42 +123,23 @@ TEST(RelativeLogits, BothBodiesEqualPlainLoops) {
   }
 }
 
-CaptureRequest everything(const std::string& folder) {
-  CaptureRequest request = request_for(H5Reference(folder + "/expected.h5").ints("/input_ids"));
-  request.record.maps = request.record.all = request.record.logits = true;
-  return request;
-}
-
-// The folder's tensors with another config, and perhaps more tensors in another file.
-std::string folder_with(const std::string& folder, const nlohmann::json& config) {
-  const std::string made = scratch_folder() + "/model";
-  fs::create_directory(made);
-  fs::create_symlink(fs::absolute(folder + "/model.safetensors"), made + "/model.safetensors");
-  std::ofstream(made + "/config.json") << config;
-  return made;
-}
-
-nlohmann::json config_of(const std::string& folder) {
-  std::ifstream in(folder + "/config.json");
-  return nlohmann::json::parse(in);
-}
-
 TEST(Inkling, TheWrappersConfigGivesTheSameCapture) {
   SINKSCOPE_REQUIRE_SHARED(folder, "oracles/inkling2");
-  const std::string wrapped =
-      folder_with(folder, {{"model_type", "inkling2"},
-                           {"architectures", {"Inkling2ForConditionalGeneration"}},
-                           {"text_config", config_of(folder)}});
-  const auto a = open_model(folder), b = open_model(wrapped);
+  const auto a = open_model(folder),
+             b = with_config(folder, [](nlohmann::json&config) {
+               config = {{"model_type", "inkling2"},
+                         {"architectures", {"Inkling2ForConditionalGeneration"}},
+                         {"text_config", nlohmann::json(config)}};
+             });
   ASSERT_THAT(b->obstacles(), IsEmpty());
-  EXPECT_EQ(first_difference(capture(*a, everything(folder)), capture(*b, everything(folder))), "");
+  EXPECT_EQ(
+      first_difference(capture(*a, everything_of(folder)), capture(*b, everything_of(folder))), "");
 }
 
 TEST(Inkling, WindowedLayersWithOtherHeadsAreNamed) {
   SINKSCOPE_REQUIRE_SHARED(folder, "oracles/inkling2");
-  nlohmann::json config = config_of(folder);
-  config["swa_num_attention_heads"] = 8;
-  const auto model = open_model(folder_with(folder, config));
+  const auto model =
+      with_config(folder, [](nlohmann::json& config) { config["swa_num_attention_heads"] = 8; });
   ASSERT_FALSE(model->obstacles().empty());
   EXPECT_THAT(model->obstacles().front(), HasSubstr("swa_num_attention_heads"));
 }
@@ -167,7 +149,7 @@ TEST(Inkling, WindowedLayersWithOtherHeadsAreNamed) {
 TEST(Inkling, StreamedWeightsGiveTheSameCapture) {
   SINKSCOPE_REQUIRE_SHARED(folder, "oracles/inkling2");
   const auto model = open_model(folder);
-  CaptureRequest kept = everything(folder);
+  CaptureRequest kept = everything_of(folder);
   kept.runs.push_back(request_for({3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5}).runs.front());
   CaptureRequest together = kept, streamed = kept;
   kept.activation_budget = streamed.activation_budget =
@@ -238,11 +220,11 @@ TEST(Inkling, Mxfp8ExpertsAreTheirCodesTimesTheirFactors) {
     return made;
   };
   const auto plain = open_model(write(nullptr, "plain"));
-  const std::string expected = capture(*plain, everything(folder));
+  const std::string expected = capture(*plain, everything_of(folder));
   for (const char* factors : {"F8_E8M0", "U8"}) {
     const auto packed = open_model(write(factors, factors));
     ASSERT_THAT(packed->obstacles(), IsEmpty()) << factors;
-    EXPECT_EQ(first_difference(expected, capture(*packed, everything(folder))), "") << factors;
+    EXPECT_EQ(first_difference(expected, capture(*packed, everything_of(folder))), "") << factors;
   }
 }
 

@@ -71,9 +71,7 @@ std::unique_ptr<ModelFiles> open_oracle(const std::string& folder) {
 bool has_logits(const H5Reference& expected) { return !expected.has("/residual_prenorm"); }
 
 CaptureRequest everything(const H5Reference& expected) {
-  std::vector<int> ids;
-  for (std::int64_t id : expected.integers("/input_ids")) ids.push_back(static_cast<int>(id));
-  CaptureRequest request = request_for(ids);
+  CaptureRequest request = request_for(expected.ints("/input_ids"));
   request.record.maps = request.record.all = true;
   request.record.logits = has_logits(expected);
   return request;

@@ -11,6 +11,7 @@
 #include "capture/checkpoint/arch_file.h"
 #include "tests/engine/captured.h"
 #include "tests/engine/oracle_compare.h"
+#include "tests/engine/plain_loops.h"
 #include "tests/support/gguf_writer.h"
 #include "tests/support/shared_files.h"
 
@@ -104,18 +105,6 @@ TEST_P(GgufOracle, OpensByItsOwnDescription) {
   EXPECT_EQ(first_difference(capture(*a, everything(want)), capture(*b, everything(want))), "");
 }
 
-// The oracle with a config that says something else.
-std::unique_ptr<ModelFiles> open_changed(const std::string& folder, const nlohmann::json& change) {
-  const std::string changed = scratch_folder() + "/model";
-  fs::create_directory(changed);
-  fs::create_symlink(fs::absolute(folder + "/model.safetensors"), changed + "/model.safetensors");
-  std::ifstream in(folder + "/config.json");
-  auto config = nlohmann::json::parse(in);
-  config.merge_patch(change);
-  std::ofstream(changed + "/config.json") << config;
-  return open_model(changed);
-}
-
 void expect_near_capture(const std::string& got_path, const std::string& want_path) {
   const H5Reference got(got_path), want(want_path);
   for (const char* name : {"/run0/residual/stream", "/run0/logits/full"})
@@ -135,7 +124,8 @@ TEST(GgufOracleKeys, SafetensorsAndGgufGiveTheSameCaptureAsFarAsKeysGo) {
     for (const GgufForm form : {GgufForm::current, GgufForm::old}) {
       SCOPED_TRACE(name);
       SINKSCOPE_REQUIRE_SHARED(folder, std::string("oracles/") + name);
-      const auto a = open_changed(folder, change);
+      const auto a =
+          with_config(folder, [&](nlohmann::json& config) { config.merge_patch(change); });
       ASSERT_THAT(a->obstacles(), ::testing::IsEmpty());
       const auto b = open_model(write_gguf(*a, scratch_folder() + "/model.gguf", form));
       ASSERT_THAT(b->obstacles(), ::testing::IsEmpty());

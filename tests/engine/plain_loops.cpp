@@ -26,10 +26,7 @@ std::unique_ptr<ModelFiles> with_config(const std::string& folder,
 }
 
 CaptureRequest everything_of(const std::string& folder) {
-  std::vector<int> ids;
-  for (std::int64_t id : H5Reference(folder + "/expected.h5").integers("/input_ids"))
-    ids.push_back(static_cast<int>(id));
-  CaptureRequest request = request_for(ids);
+  CaptureRequest request = request_for(H5Reference(folder + "/expected.h5").ints("/input_ids"));
   request.record.maps = request.record.all = request.record.logits = true;
   return request;
 }

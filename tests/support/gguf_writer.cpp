@@ -198,11 +198,16 @@ void write_rope(const ArchSpec& spec, const std::string& arch, GgufBytes& file) 
   }
 }
 
-void write_delta_keys(const ArchSpec& spec, const std::string& arch, GgufBytes& file) {
-  const DeltaSpec& delta = spec.delta;
-  const auto count = [&](const char* name, int value) {
+// Writes whole numbers under the architecture's name: count("block_count", 3).
+auto counts_of(const std::string& arch, GgufBytes& file) {
+  return [&](const char* name, int value) {
     file.key(arch + "." + name, static_cast<std::uint32_t>(value));
   };
+}
+
+void write_delta_keys(const ArchSpec& spec, const std::string& arch, GgufBytes& file) {
+  const DeltaSpec& delta = spec.delta;
+  const auto count = counts_of(arch, file);
   count("ssm.state_size", delta.key_dim);
   count("ssm.group_count", delta.n_key_heads);
   count("ssm.time_step_rank", delta.n_value_heads);
@@ -215,9 +220,7 @@ void write_delta_keys(const ArchSpec& spec, const std::string& arch, GgufBytes& 
 // The current form caches the latent as one key: its sizes stand in the usual keys.
 void write_head_keys(const ArchSpec& spec, const std::string& arch, GgufForm form,
                      GgufBytes& file) {
-  const auto count = [&](const char* name, int value) {
-    file.key(arch + "." + name, static_cast<std::uint32_t>(value));
-  };
+  const auto count = counts_of(arch, file);
   const LatentSpec& latent = spec.latent;
   const bool is_latent = latent.kv_rank > 0, is_one = is_latent && form == GgufForm::current;
   count("attention.head_count", spec.n_heads);
@@ -234,9 +237,7 @@ void write_head_keys(const ArchSpec& spec, const std::string& arch, GgufForm for
 
 void write_expert_keys(const ArchSpec& spec, const std::string& arch, GgufBytes& file) {
   const MoeSpec& moe = spec.moe;
-  const auto count = [&](const char* name, int value) {
-    file.key(arch + "." + name, static_cast<std::uint32_t>(value));
-  };
+  const auto count = counts_of(arch, file);
   count("expert_count", moe.n_experts);
   count("expert_used_count", moe.n_used);
   count("expert_feed_forward_length", moe.d_expert);
@@ -251,9 +252,7 @@ void write_expert_keys(const ArchSpec& spec, const std::string& arch, GgufBytes&
 }
 
 void write_keys(const ArchSpec& spec, const std::string& arch, GgufForm form, GgufBytes& file) {
-  const auto count = [&](const char* name, int value) {
-    file.key(arch + "." + name, static_cast<std::uint32_t>(value));
-  };
+  const auto count = counts_of(arch, file);
   file.key("general.architecture", arch).key("general.name", spec.name);
   count("block_count", spec.n_layers);
   count("context_length", spec.n_ctx);

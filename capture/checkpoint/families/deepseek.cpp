@@ -161,6 +161,14 @@ constexpr Family kFamilies[] = {
 
 }  // namespace
 
+double latent_scale(const ArchSpec& spec) {
+  double growth = 1;
+  const RopeSpec& rope = spec.rope;
+  if (rope.scaling == RopeScaling::yarn && rope.mscale_all_dim.value_or(0) != 0 && rope.factor > 1)
+    growth = 0.1 * *rope.mscale_all_dim * std::log(rope.factor) + 1;
+  return growth * growth / std::sqrt(std::max(spec.head_dim, 1));
+}
+
 void read_latent(const JsonKeys& keys, HfConfig& out) {
   ArchSpec& spec = out.spec;
   LatentSpec& latent = spec.latent;
@@ -185,12 +193,7 @@ void read_latent(const JsonKeys& keys, HfConfig& out) {
     if (mixer != Mixer::delta) mixer = Mixer::latent;
   if (keys.boolean("attention_bias").value_or(false))
     out.obstacles.push_back("attention_bias in latent attention is not supported");
-  // Scores grow with the contexts that yarn covers, by the square of its factor.
-  double growth = 1;
-  const RopeSpec& rope = spec.rope;
-  if (rope.scaling == RopeScaling::yarn && rope.mscale_all_dim.value_or(0) != 0 && rope.factor > 1)
-    growth = 0.1 * *rope.mscale_all_dim * std::log(rope.factor) + 1;
-  spec.attention_scale = growth * growth / std::sqrt(std::max(spec.head_dim, 1));
+  spec.attention_scale = latent_scale(spec);
 }
 
 void read_grouped_experts(const JsonKeys& keys, HfConfig& out) {

@@ -36,12 +36,12 @@ std::string flag_words(const RunFlags& run, const RecordFlags& record) {
   return text;
 }
 
+}  // namespace
+
 std::string words_of(const ModelWords& model) {
   const std::string path = shell_word(model.path);
   return model.arch_file.empty() ? path : path + " --arch " + shell_word(model.arch_file);
 }
-
-}  // namespace
 
 void add_twins(std::vector<RunInput>& runs, const WhatIf& what_if) {
   const std::size_t n = runs.size();

@@ -33,6 +33,9 @@ struct ModelWords {
   std::string arch_file = {};  // "" = none
 };
 
+// "MODEL", or "MODEL --arch F.json", quoted for a shell.
+std::string words_of(const ModelWords& model);
+
 // The line for a shell that does the same: "sinkscope whatif MODEL --edit '…' --tokens … -o F.h5",
 // every word quoted where it has to be. Throws what check_recorded throws.
 std::string what_if_command(const ModelWords& model, const RunInput& input,

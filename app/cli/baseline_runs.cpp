@@ -52,9 +52,6 @@ void Baseline::add_twins(const ModelFiles& model, const std::vector<RunInput>& p
                          const std::string& what_if, const std::string& output,
                          CaptureRequest& request) const {
   const std::string& path = reader_->path();
-  std::error_code ignored;
-  if (fs::equivalent(path, output, ignored))
-    refuse(fmt::format("{}: is the baseline; expected another file to make", output));
   check_same_model(*reader_, fingerprint(model.checkpoint()));
   const std::string dtype = request.dtype == RunDtype::float32 ? "float32" : "bfloat16",
                     recorded = reader_->read_text(runs_.front(), "provenance/dtype");

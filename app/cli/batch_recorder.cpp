@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "app/cli/input_files.h"
+#include "app/cli/output_file.h"
 #include "app/cli/record_job.h"
 #include "app/cli/stop_signals.h"
 #include "capture/checkpoint/text_file.h"
@@ -29,17 +30,9 @@ ModelKey model_key(const CaptureFlags& flags) {
 
 // Those that a recording reads first. (--like may name what an earlier entry makes.)
 void require_files(const PromptFlags& prompt) {
-  for (const auto& file : {prompt.text_file, prompt.tokens_file, prompt.prompts})
+  for (const auto& file : inputs_of(prompt))
     if (file && !is_there(*file))
       throw Error(ErrorKind::not_found, fmt::format("{}: no such file", *file));
-}
-
-void make_folders(const fs::path& folder) {
-  std::error_code failure;
-  if (!folder.empty()) fs::create_directories(folder, failure);
-  if (failure)
-    throw Error(ErrorKind::io, fmt::format("{}: the folder cannot be made: {}", folder.native(),
-                                           failure.message()));
 }
 
 }  // namespace
@@ -106,8 +99,7 @@ bool BatchRecorder::record(const BatchEntry& entry) {
     console_.detail(fmt::format("{} of {} is whole: {}", place_.number, place_.count, place_.name));
     return true;
   }
-  const fs::path folder = fs::path(*entry.flags.output).parent_path();
-  make_folders(folder);
+  make_folder_of(*entry.flags.output);
   CaptureFlags flags = entry.flags;
   const CaptureJob job = plan(entry, flags);
   if (!record_job(flags, job, place_, console_)) return false;

@@ -110,13 +110,12 @@ CaptureJob plan_job(const CaptureFlags& flags, CaptureRequest request,
   CaptureJob job{std::move(model), std::move(request), {}, {}, {}};
   const auto plan = parse_window_plan(flags.prompt.window, flags.prompt.stride,
                                       flags.prompt.max_windows, flags.prompt.window_rule);
-  const std::vector<TextWindow> no_windows;
   job.windows.plan = plan.value_or(WindowPlan{});
   if (flags.like && !has_prompt(flags.prompt)) {
     job.request.runs = runs_of(*flags.like, console);
     check_prompts(job.request.runs, flags.prompt, job.model->spec(), console);
     relabel(job.request.runs, flags.prompt.pre_tokenizer, *job.model, *flags.like, console);
-    if (plan) job.windows.windows = windows_of(job.request.runs, *plan).value_or(no_windows);
+    if (plan) job.windows.windows = windows_of(job.request.runs, *plan);
   } else {
     job.request.runs = read_prompts(flags.prompt, *job.model, console, &job.windows.windows);
   }
@@ -129,9 +128,7 @@ void require_free_name(const CaptureFlags& flags) {
   if (flags.force && flags.resume)
     throw Error(ErrorKind::invalid_argument, "--resume goes on, --force starts anew: one of them");
   require_capture_path(*flags.output);
-  std::vector<std::optional<std::string>> inputs = inputs_of(flags.prompt);
-  inputs.insert(inputs.end(), {flags.model, flags.like, flags.run.opening.arch});
-  require_apart(*flags.output, inputs);
+  require_apart(*flags.output, flags.prompt, {flags.model, flags.like, flags.run.opening.arch});
   if (flags.force || flags.resume) return;
   if (is_taken(*flags.output))
     throw Error(ErrorKind::invalid_argument,

@@ -40,7 +40,8 @@ const char* const kHelp =
     "--tolerance),\n"
     "non_finite_values. --csv: a row a site.\n\n"
     "--kl MODEL_A MODEL_B runs two models of one vocabulary on the same tokens: KL(A || B) of the\n"
-    "next token's distribution at every position that has one, in nats, and both losses.\n"
+    "next token's distribution at every position that has one, in nats, and both losses. --arch "
+    "describes\nboth models.\n"
     "--json keys then: schema (sinkscope.compare_kl/1), conventions, a, b, positions, loss {a, "
     "b},\n"
     "perplexity {a, b}, kl {mean, max, at {run, token}}, runs [{run, name, tokens, the same,\n"
@@ -82,7 +83,8 @@ void require_flags_that_fit(const Flags& flags) {
   const std::string asked = canonical_command(flags.run, {}, flags.prompt);
   const std::string plain = canonical_command({}, {}, {});
   const bool has_opening = flags.run.opening.arch || flags.run.opening.ignore_index;
-  if (!flags.kl && (asked != plain || has_prompt(flags.prompt) || has_opening))
+  const bool has_other = has_opening || flags.run.progress;
+  if (!flags.kl && (asked != plain || has_prompt(flags.prompt) || has_other))
     throw Error(ErrorKind::invalid_argument,
                 "compare: captures are read as they are; prompts and ways of running belong to "
                 "--kl MODEL_A MODEL_B");

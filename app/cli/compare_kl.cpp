@@ -80,8 +80,7 @@ int compare_kl(const std::vector<std::string>& models, const PromptFlags& prompt
   const auto b = open_runnable(models[1], run.opening, console);
   require_same_vocabulary(*a, *b, prompt, console);
   request.runs = read_prompts(prompt, *a, console);
-  std::vector<RunInput> again = request.runs;  // B's context, too, must hold them
-  check_prompts(again, prompt, b->spec(), console);
+  check_prompts(request.runs, prompt, b->spec(), console);  // B's context, too, must hold them
 
   std::optional<std::vector<RunDivergence>> runs;
   run_with_progress(

@@ -3,8 +3,8 @@
 
 #include <fmt/format.h>
 
-#include <filesystem>
-#include <system_error>
+#include <optional>
+#include <vector>
 
 #include "app/cli/figure_inputs.h"
 #include "app/cli/input_files.h"
@@ -14,23 +14,6 @@
 #include "core/figure/make_figure.h"
 
 namespace sinkscope {
-namespace {
-
-namespace fs = std::filesystem;
-
-// A whole set of figures may go into a folder that is not there yet.
-void make_folder_of(const std::string& output) {
-  const fs::path folder = fs::path(output).parent_path();
-  std::error_code failure;
-  if (folder.empty() || fs::exists(folder, failure)) return;
-  fs::create_directories(folder, failure);
-  if (failure)
-    throw Error(ErrorKind::io,
-                fmt::format("{}: cannot be made: {}", folder.string(), failure.message()));
-}
-
-}  // namespace
-
 std::string figure_format(const std::string& output, const std::optional<std::string>& flag) {
   std::string format = flag ? *flag : "pdf";
   if (!flag && output != "-") {
@@ -47,7 +30,9 @@ std::string figure_format(const std::string& output, const std::optional<std::st
 void draw_figure(const FigureRequest& request, const std::string& output, const std::string& format,
                  bool force, Console& console, const OpenOptions& options) {
   require_format(format);
-  require_apart(output, {request.inputs.begin(), request.inputs.end()});
+  std::vector<std::optional<std::string>> inputs_read(request.inputs.begin(), request.inputs.end());
+  if (!options.arch_file.empty()) inputs_read.emplace_back(options.arch_file);
+  require_apart(output, inputs_read);
   if (output != "-") make_folder_of(output);
   OutputFile file(output, force, format == "csv" ? console.out : console.data());
   const OpenedInputs inputs = open_figure_inputs(request, console, options);

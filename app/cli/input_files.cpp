@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "app/cli/parse_text.h"
+#include "capture/checkpoint/arch_file.h"
 #include "capture/checkpoint/hub_cache.h"
 #include "capture/checkpoint/text_file.h"
 #include "core/error.h"
@@ -29,7 +30,7 @@ bool is_of_model(const std::string& name) {
                                                               "vocab.txt",
                                                               "merges.txt",
                                                               "metadata.json",
-                                                              "sinkscope_arch.json",
+                                                              kOwnDescription,
                                                               "chat_template.jinja"};
   static constexpr std::array<std::string_view, 5> kSuffixes = {".safetensors", ".index.json",
                                                                 ".model", ".gguf", ".tiktoken"};
@@ -80,9 +81,17 @@ std::vector<std::optional<std::string>> inputs_of(const PromptFlags& flags) {
 
 void require_apart(const std::string& output,
                    const std::vector<std::optional<std::string>>& words) {
-  if (output == "-") return;
+  std::error_code ignored;
+  const bool replaces = fs::exists(output, ignored) || fs::exists(output + ".part", ignored);
+  if (output == "-" || !replaces) return;
   for (const auto& word : words)
     if (word && *word != "-") require_not_input(output, files_behind(*word));
+}
+
+void require_apart(const std::string& output, const PromptFlags& prompt,
+                   std::vector<std::optional<std::string>> words) {
+  for (auto& file : inputs_of(prompt)) words.push_back(std::move(file));
+  require_apart(output, words);
 }
 
 }  // namespace sinkscope

@@ -10,6 +10,7 @@
 #include "app/cli/parse_text.h"
 #include "app/cli/run_cli.h"
 #include "app/cli/verbs.h"
+#include "app/what_if_plan.h"
 #include "core/state_rows.h"
 
 namespace sinkscope {
@@ -57,9 +58,8 @@ int run_look(const std::string& path, const std::string& arch_file, Console& con
   const ModelCard card = model_card(*model);
   const bool can_run = card.obstacles.empty();
   console.out << card_text(card)
-              << fmt::format("\nnext: sinkscope {} {}{}\n", can_run ? "sinks" : "norms",
-                             shell_word(path),
-                             arch_file.empty() ? "" : " --arch " + shell_word(arch_file));
+              << fmt::format("\nnext: sinkscope {} {}\n", can_run ? "sinks" : "norms",
+                             words_of({path, arch_file}));
   return kExitDone;
 }
 

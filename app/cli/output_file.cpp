@@ -21,6 +21,16 @@ void require_new_file(const std::string& path, bool force) {
                 fmt::format("{}: exists already; --force replaces it", path));
 }
 
+void make_folder_of(const std::string& output) {
+  const fs::path folder = fs::path(output).parent_path();
+  std::error_code failure;
+  if (folder.empty() || fs::exists(folder, failure)) return;
+  fs::create_directories(folder, failure);
+  if (failure)
+    throw Error(ErrorKind::io,
+                fmt::format("{}: cannot be made: {}", folder.string(), failure.message()));
+}
+
 OutputFile::OutputFile(const std::string& path, bool force, std::ostream& standard_output)
     : path_(path), standard_output_(standard_output) {
   if (is_standard_output()) return;

@@ -11,6 +11,9 @@ namespace sinkscope {
 // no file (also with `force`): to be asked before minutes of work, not after.
 void require_new_file(const std::string& path, bool force);
 
+// Makes the folder that a file of this name lies in, where it is not there. Error{io}.
+void make_folder_of(const std::string& output);
+
 // Where `-o F` leads: a new file, made as F.part and renamed by close(), or standard output for
 // "-". An existing file is refused without `force`. Dropped without close(): no file is left.
 class OutputFile {

@@ -119,8 +119,7 @@ int run_probe(const std::vector<std::string>& args, Console& console) {
     throw Error(ErrorKind::invalid_argument,
                 "probe: --kernel is not taken: the fused body computes attention where it can");
   std::optional<OutputFile> output;  // before minutes of work, not after
-  require_apart(flags.output.value_or("-"), {flags.model, flags.prompt.text_file,
-                                             flags.prompt.tokens_file, flags.prompt.prompts});
+  require_apart(flags.output.value_or("-"), flags.prompt, {flags.model, flags.run.opening.arch});
   if (flags.output) output.emplace(*flags.output, flags.force, console.out);
   const std::future<void> warming = warm_engine();
   const auto model = open_runnable(flags.model, flags.run.opening, console);
@@ -131,6 +130,7 @@ int run_probe(const std::vector<std::string>& args, Console& console) {
   CaptureRequest request = capture_request(flags.run, RecordFlags{});
   require_windows_side_by_side(flags.prompt);
   request.runs = read_prompts(flags.prompt, *model, console);
+  plan_probes(model->spec(), request.runs, {positions, modes, flags.each}, table);
   const int n_layers = model->spec().n_layers;
   if (dims == "auto") {
     std::optional<std::vector<int>> found;
@@ -140,7 +140,6 @@ int run_probe(const std::vector<std::string>& args, Console& console) {
     table.dims = *found;
     console.note(fmt::format("probing dimension {}", fmt::join(table.dims, ", ")));
   }
-  plan_probes(model->spec(), request.runs, {positions, modes, flags.each}, table);
   bool is_measured = false;
   run_with_progress(
       [&](JobContext job) {

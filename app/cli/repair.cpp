@@ -134,16 +134,23 @@ void print_text(const CaptureReader& capture, const std::optional<ResumePoint>& 
     console.out << "  no whole state is kept: it cannot be resumed\n";
 }
 
+// The runs, or the first of them, each with its twins behind it.
+std::vector<std::string> with_twins(const CaptureReader& capture, bool all_runs) {
+  std::vector<std::string> runs;
+  for (const std::string& run : capture.runs()) {
+    runs.push_back(run);
+    const std::vector<std::string> twins = capture.edits(run);
+    runs.insert(runs.end(), twins.begin(), twins.end());
+    if (!all_runs) break;
+  }
+  return runs;
+}
+
 std::vector<std::string> unreadable(const CaptureReader& capture, bool all_runs) {
   std::vector<std::string> found;
-  const auto look = [&](const std::string& run) {
+  for (const std::string& run : with_twins(capture, all_runs)) {
     const std::vector<std::string> more = unreadable_arrays(capture, run);
     found.insert(found.end(), more.begin(), more.end());
-  };
-  for (const std::string& run : capture.runs()) {
-    look(run);
-    for (const std::string& twin : capture.edits(run)) look(twin);
-    if (!all_runs) break;
   }
   return found;
 }
@@ -153,7 +160,7 @@ std::vector<std::string> unreadable(const CaptureReader& capture, bool all_runs)
 std::vector<std::string> unusable(const CaptureReader& capture) {
   if (capture.complete()) return unreadable(capture, true);
   std::vector<std::string> found;
-  for (const std::string& run : capture.runs())
+  for (const std::string& run : with_twins(capture, true))
     for (const std::string& path : dataset_paths(capture, run)) {
       try {
         capture.type(run, path);

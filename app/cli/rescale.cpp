@@ -70,6 +70,7 @@ int run_rescale(const std::vector<std::string>& args, Console& console) {
   if (flags.json && flags.csv)
     throw Error(ErrorKind::invalid_argument, "expected one of --json and --csv, found both");
   if (flags.output && *flags.output != "-") require_new_file(*flags.output, flags.force);
+  if (flags.output) require_apart(*flags.output, {flags.input, flags.model, flags.opening.arch});
   RescaleOptions options;
   if (flags.dims) options.dims = parse_ranges("--dims", *flags.dims);
   if (flags.key) options.key = static_cast<int>(parse_integer("--key", *flags.key, 0, 1 << 24));
@@ -85,7 +86,6 @@ int run_rescale(const std::vector<std::string>& args, Console& console) {
                   : WeightRows{};
   const RescaleReport report = rescale_report(*reader, run, options, weights);
   if (flags.output) {
-    require_apart(*flags.output, {flags.input, flags.model, flags.opening.arch});
     OutputFile file(*flags.output, flags.force, console.out);
     file.stream() << rescale_json(report).dump() << '\n';
     file.close();

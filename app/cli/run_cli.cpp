@@ -67,12 +67,12 @@ int dispatch(std::vector<std::string> args, Console& console) {
   if (word.starts_with('-') || !looks_like_input(word))
     throw Error(ErrorKind::invalid_argument,
                 fmt::format("'{}' is neither a verb nor a file; verbs: {}", word, verb_names()));
-  if (const auto request = window_request(args)) return run_look(word, request->arch_file, console);
-  if (args.size() > 1)
+  const auto request = window_request(args);  // always, where it is the only word
+  if (!request)
     throw Error(ErrorKind::invalid_argument,
                 fmt::format("'{}' after '{}': expected a verb first; verbs: {}", args[1], word,
                             verb_names()));
-  return run_look(word, "", console);
+  return run_look(word, request->arch_file, console);
 }
 
 }  // namespace

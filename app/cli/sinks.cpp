@@ -18,6 +18,7 @@
 #include "app/cli/size_table.h"
 #include "app/cli/temporary_folder.h"
 #include "app/cli/verbs.h"
+#include "app/what_if_plan.h"
 #include "core/error.h"
 #include "core/sink_report.h"
 
@@ -188,9 +189,7 @@ RecordFlags record_for(const SinkFlags& flags, const SinkOptions& options) {
 int report_model(const SinkFlags& flags, const SinkOptions& options, Console& console) {
   if (flags.output) {
     require_new_capture(*flags.output, flags.force);
-    std::vector<std::optional<std::string>> inputs = inputs_of(flags.prompt);
-    inputs.insert(inputs.end(), {flags.input, flags.run.opening.arch});
-    require_apart(*flags.output, inputs);
+    require_apart(*flags.output, flags.prompt, {flags.input, flags.run.opening.arch});
   }
   const ProgressMode mode = parse_progress_mode(flags.run.progress, console);
   const RecordFlags record = record_for(flags, options);
@@ -215,9 +214,9 @@ int report_model(const SinkFlags& flags, const SinkOptions& options, Console& co
   const std::vector<std::string> runs =
       pick_runs(*reader, "", flags.run_name ? flags.run_name : "all", console);
   const std::string next =
-      flags.output
-          ? fmt::format("sinkscope dump {} --list", shell_word(path))
-          : fmt::format("sinkscope capture {} --record maps -o run.h5", shell_word(flags.input));
+      flags.output ? fmt::format("sinkscope dump {} --list", shell_word(path))
+                   : fmt::format("sinkscope capture {} --record maps -o run.h5",
+                                 words_of({flags.input, flags.run.opening.arch.value_or("")}));
   print_report(flags, sink_report(*reader, runs, options), next, console);
   return kExitDone;
 }

@@ -15,12 +15,20 @@ namespace {
 
 constexpr std::int64_t kMost = std::numeric_limits<int>::max();
 
+// How often the mean loss of a window counts.
+std::int64_t weight_of(const TextWindow& window, bool is_first, const WindowPlan& plan) {
+  const bool has_context = !is_first && plan.stride < plan.window;
+  const bool takes_one_off = plan.rule == WindowRule::hugging_face && has_context;
+  return std::max<std::int64_t>(0, window.n_scored() - takes_one_off);
+}
+
 std::vector<TextWindow> hugging_face_windows(std::int64_t n_tokens, const WindowPlan& plan) {
   std::vector<TextWindow> windows;
   std::int64_t scored_end = 0;  // where the window before ended
   for (std::int64_t begin = 0; scored_end < n_tokens; begin += plan.stride) {
     const std::int64_t end = std::min(begin + plan.window, n_tokens);
-    windows.push_back({begin, end, std::max(scored_end, begin + 1), end - scored_end - 1});
+    windows.push_back({begin, end, std::max(scored_end, begin + 1)});
+    windows.back().weight = weight_of(windows.back(), windows.size() == 1, plan);
     scored_end = end;
   }
   return windows;
@@ -28,9 +36,10 @@ std::vector<TextWindow> hugging_face_windows(std::int64_t n_tokens, const Window
 
 std::vector<TextWindow> llama_cpp_windows(std::int64_t n_tokens, const WindowPlan& plan) {
   std::vector<TextWindow> windows;
-  for (std::int64_t begin = 0; begin + plan.window <= n_tokens; begin += plan.window)
-    windows.push_back({begin, begin + plan.window, begin + plan.window / 2 + 1,
-                       plan.window - plan.window / 2 - 1});
+  for (std::int64_t begin = 0; begin + plan.window <= n_tokens; begin += plan.window) {
+    windows.push_back({begin, begin + plan.window, begin + plan.window / 2 + 1});
+    windows.back().weight = weight_of(windows.back(), windows.size() == 1, plan);
+  }
   return windows;
 }
 
@@ -139,21 +148,19 @@ RunInput cut_window(const RunInput& text, const TextWindow& window, const Window
   return run;
 }
 
-std::optional<std::vector<TextWindow>> windows_of(const std::vector<RunInput>& runs,
-                                                  const WindowPlan& plan) {
+std::vector<TextWindow> windows_of(const std::vector<RunInput>& runs, const WindowPlan& plan) {
   std::vector<TextWindow> windows;
   for (const RunInput& run : runs) {
     long long index = 0, begin = 0, last = 0, scored_from = 0;
     const std::size_t at = run.name.rfind("window ");
     if (at == std::string::npos ||
         std::sscanf(run.name.c_str() + at, "window %lld: tokens %lld-%lld, scored from %lld",
-                    &index, &begin, &last, &scored_from) != 4)
-      return std::nullopt;
-    TextWindow window{begin, begin + run.seq_len(), scored_from, 0};
+                    &index, &begin, &last, &scored_from) != 4 ||
+        begin < 0 || begin > kMost || scored_from <= begin)
+      return {};
+    TextWindow window{begin, begin + run.seq_len(), scored_from};
     window.scored_from = std::min(window.scored_from, window.end);
-    const bool has_context = index > 0 && plan.stride < plan.window;
-    const bool takes_one_off = plan.rule == WindowRule::hugging_face && has_context;
-    window.weight = std::max<std::int64_t>(0, window.n_scored() - takes_one_off);
+    window.weight = weight_of(window, index <= 0, plan);
     windows.push_back(window);
   }
   return windows;

@@ -52,11 +52,9 @@ std::optional<WindowPlan> parse_window_plan(const std::optional<std::string>& wi
 // The windows of a text of so many tokens. Throws Error{invalid_argument} where there is none.
 std::vector<TextWindow> plan_windows(std::int64_t n_tokens, const WindowPlan& plan);
 
-// The plan and the windows of runs that were cut before (cut_window names them so); nullopt where
-// one of them is no window, or no plan was recorded. Of a run that has become shorter since, what
-// is left counts.
-std::optional<std::vector<TextWindow>> windows_of(const std::vector<RunInput>& runs,
-                                                  const WindowPlan& plan);
+// The windows that runs were cut by before (cut_window names them so); none where one of them is no
+// window. Of a run that has become shorter since, what is left counts.
+std::vector<TextWindow> windows_of(const std::vector<RunInput>& runs, const WindowPlan& plan);
 
 // What the scored positions of all windows say: the mean negative log-likelihood in nats.
 struct WindowScore {

@@ -89,7 +89,7 @@ int run_tokenize(const std::vector<std::string>& args, Console& console) {
     throw Error(ErrorKind::invalid_argument,
                 "expected one of --json, --csv and --ids, found several");
   if (output && *output != "-") require_new_file(*output, force);
-  require_apart(output.value_or("-"), {model, prompt.text_file});
+  require_apart(output.value_or("-"), {model, prompt.text_file, opening.arch});
   BosRule bos = bos_rule_of(prompt);
   const auto tokenizer = open_tokenizer_at(
       model, TokenizerOptions{prompt.pre_tokenizer.value_or("")}, open_options(opening));

@@ -18,6 +18,9 @@ int run_view(const std::vector<std::string>& args, Console& console) {
                      CommandLine::Need::optional);
   add_arch_flag(command, opening);
   if (!command.parse(args, console)) return kExitDone;
+  if (opening.arch && path.empty())
+    throw Error(ErrorKind::invalid_argument,
+                "view: --arch describes a model: expected FILE|MODEL beside it");
   if (!has_gui()) throw Error(ErrorKind::unsupported, "view: this program was built without Qt");
   throw Error(ErrorKind::unsupported,
               "view: no display here (DISPLAY and WAYLAND_DISPLAY are not set); sinkscope "

@@ -152,13 +152,12 @@ int run_whatif(const std::vector<std::string>& args, Console& console) {
     throw Error(ErrorKind::invalid_argument, "expected one of --json and --csv, found both");
   if (!flags.output && !flags.dry_run)
     throw Error(ErrorKind::invalid_argument, "whatif: expected -o RUN.h5, the capture to make");
-  if (!flags.dry_run) {
-    require_new_capture(*flags.output, flags.force);
-    std::vector<std::optional<std::string>> inputs = inputs_of(flags.prompt);
-    inputs.insert(inputs.end(), {flags.model, flags.baseline, flags.calibration});
-    inputs.push_back(flags.run.opening.arch);
-    inputs.insert(inputs.end(), flags.edits.begin(), flags.edits.end());
-    require_apart(*flags.output, inputs);
+  if (!flags.dry_run) require_new_capture(*flags.output, flags.force);
+  if (flags.output) {
+    std::vector<std::optional<std::string>> inputs(flags.edits.begin(), flags.edits.end());
+    inputs.insert(inputs.end(),
+                  {flags.model, flags.baseline, flags.calibration, flags.run.opening.arch});
+    require_apart(*flags.output, flags.prompt, std::move(inputs));
   }
   const ProgressMode mode = parse_progress_mode(flags.run.progress, console);
   const WhatIf what_if = read_edits(flags.edits, console);

@@ -128,6 +128,7 @@ TEST(Arch, EveryVerbThatOpensAModelTakesTheFlag) {
   works({"probe", model, "--text", "a cat sat", "--dims", "37"});
   works({"whatif", model, "--text", "a cat sat", "--edit",
          R"({"edit":"residual.clip","limit":100})", "-o", folder + "/w.h5"});
+  works({"compare", "--kl", model, model, "--text", "a cat sat"});
   works({"capture", model, "--text", "a cat sat", "-o", folder + "/c.h5"});
   works({"rescale", folder + "/c.h5", "--model", model});
   // What it writes describes itself.
@@ -137,17 +138,18 @@ TEST(Arch, EveryVerbThatOpensAModelTakesTheFlag) {
 }
 
 #ifdef SINKSCOPE_WITH_TORCH
-// Every dataset of a run that holds numbers.
+// These datasets of a run.
 void expect_same_numbers(const std::string& a_path, const std::string& b_path,
-                         const std::vector<std::string>& datasets) {
+                         const std::vector<std::string>& datasets,
+                         const std::string& run = "run0") {
   const auto a = CaptureReader::open(a_path), b = CaptureReader::open(b_path);
   for (const std::string& dataset : datasets) {
-    ASSERT_TRUE(a->has("run0", dataset)) << dataset;
-    const auto dims = a->dims("run0", dataset);
-    EXPECT_EQ(dims, b->dims("run0", dataset));
+    ASSERT_TRUE(a->has(run, dataset)) << dataset;
+    const auto dims = a->dims(run, dataset);
+    EXPECT_EQ(dims, b->dims(run, dataset));
     const std::vector<std::int64_t> start(dims.size(), 0);
-    std::vector<double> x = a->read_f64("run0", dataset, start, dims),
-                        y = b->read_f64("run0", dataset, start, dims);
+    std::vector<double> x = a->read_f64(run, dataset, start, dims),
+                        y = b->read_f64(run, dataset, start, dims);
     for (std::vector<double>* values : {&x, &y})
       std::replace_if(
           values->begin(), values->end(), [](double v) { return std::isnan(v); }, -1e9);
@@ -191,19 +193,20 @@ TEST(Arch, OnesOwnGatedNormCheckpointGoesThroughEveryVerb) {
       {"residual/stream", "logits/full", "attention/pattern", "taps/ln1.hook_gate/values",
        "taps/ln2.hook_gate/values", "taps/attn.hook_gate/values", "taps/mlp.hook_router/values"});
   const auto sinks = both({"sinks", "MODEL", "--tokens", ids, "--json"});
-  EXPECT_EQ(json_of(sinks.first)["runs"], json_of(sinks.second)["runs"]);
+  EXPECT_EQ(json_of(sinks.first).at("runs"), json_of(sinks.second).at("runs"));
   EXPECT_THAT(sinks.second, HasSubstr("norm_gate"));
   const auto rescaled = both({"rescale", "RUN", "--model", "MODEL", "--json"});
-  EXPECT_EQ(json_of(rescaled.first)["norms"], json_of(rescaled.second)["norms"]);
-  const auto probed = both({"probe", "MODEL", "--tokens", ids, "--dims", "5,18"}, ".json");
+  EXPECT_EQ(json_of(rescaled.first).at("norms"), json_of(rescaled.second).at("norms"));
+  both({"probe", "MODEL", "--tokens", ids, "--dims", "5,18"}, ".json");
   std::ifstream usual_probe(folder + "/usual.json"), own_probe(folder + "/own.json");
-  EXPECT_EQ(nlohmann::json::parse(usual_probe)["rows"], nlohmann::json::parse(own_probe)["rows"]);
+  EXPECT_EQ(nlohmann::json::parse(usual_probe).at("probes"),
+            nlohmann::json::parse(own_probe).at("probes"));
   // The gates taken out: the same again.
   both({"whatif", "MODEL", "--tokens", ids, "--record", "stream,logits", "--edit",
         R"({"edit":"norm.replace","norms":["ln1","ln2"],"with":"rmsnorm"})"},
        "-edited.h5");
   expect_same_numbers(folder + "/usual-edited.h5", folder + "/own-edited.h5",
-                      {"residual/stream", "logits/full"});
+                      {"residual/stream", "logits/full"}, "run0_edit0");
   both({"absorb", "MODEL", "--tokens", ids, "--dims", "5"}, "-absorbed");
   EXPECT_THAT(cli({"info", folder + "/own-absorbed"}).out,
               ::testing::Not(HasSubstr("cannot be run")));

@@ -214,8 +214,10 @@ TEST_F(WindowsTest, FieldCases_FC27_TheRuleHfIsTransformersRecipe) {
     if (end == 40) break;
   }
   EXPECT_EQ(scored(), expected);
-  EXPECT_THAT(windows_of(runs, {16, 8, {}, WindowRule::hugging_face}),
-              ::testing::Optional(windows));
+  EXPECT_EQ(windows_of(runs, {16, 8, {}, WindowRule::hugging_face}), windows);
+  std::vector<RunInput> forged = runs;  // a file's name for a run may say anything
+  forged[1].name = "window 1: tokens 5-9, scored from 2";
+  EXPECT_THAT(windows_of(forged, {16, 8, {}, WindowRule::hugging_face}), ElementsAre());
   ASSERT_EQ(runs.size(), 4u);
   EXPECT_EQ(runs[1].token_ids[0], 'h');  // token 8: BOS is token 0
   EXPECT_THAT(runs[0].bos_positions, ElementsAre(0));
@@ -281,7 +283,7 @@ TEST_F(WindowsTest, FieldCases_FC27_TheMeanLossHasTheRecipesWeights) {
     EXPECT_NEAR(score_windows(windows, loss).mean_loss, nll_sum / n_tokens, 1e-12) << stride;
     EXPECT_EQ(score_windows(windows, loss).n_scored, n_scored) << stride;
     const WindowPlan plan{16, std::stoi(stride), {}, WindowRule::hugging_face};
-    EXPECT_THAT(windows_of(runs, plan), ::testing::Optional(windows)) << stride;
+    EXPECT_EQ(windows_of(runs, plan), windows) << stride;
   }
 }
 

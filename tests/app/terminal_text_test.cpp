@@ -75,6 +75,7 @@ TEST(HostileFiles, NothingOfACaptureReachesTheTerminalRaw) {
       {"figure", "sink-heads", path, "-o", "-", "--format", "csv"}};
   for (const std::vector<std::string>& line : lines) {
     const CliRun run = cli(line);
+    EXPECT_FALSE((run.out + run.err).empty()) << line.front();
     EXPECT_TRUE(is_clean(run.out)) << line.front() << ": " << terminal_text(run.out);
     EXPECT_TRUE(is_clean(run.err)) << line.front() << ": " << terminal_text(run.err);
     const bool is_json = std::find(line.begin(), line.end(), "--json") != line.end();
@@ -94,6 +95,7 @@ TEST(HostileFiles, NothingOfAModelReachesTheTerminalRaw) {
     std::vector<std::string> line = {verb, path};
     if (line.front().empty()) line.erase(line.begin());
     const CliRun run = cli(line);
+    EXPECT_FALSE((run.out + run.err).empty()) << line.front();
     EXPECT_TRUE(is_clean(run.out)) << verb << ": " << terminal_text(run.out);
     EXPECT_TRUE(is_clean(run.err)) << verb << ": " << terminal_text(run.err);
   }

@@ -254,18 +254,19 @@ TEST_F(WhatIfPanelTest, TheFigureIsTheRunAndItsTwin) {
   WhatIfState shown = state();
   shown.maps_request = {MapKind::attention, 15, 5};
   auto temporary = *result();
-  temporary.path = "/tmp/gone/what-if-1.h5";
+  const std::string made = "gone/what-if-1.h5";  // is never opened
+  temporary.path = made;
   shown.result = std::make_shared<const WhatIfResult>(temporary);
   shown.result_command = "sinkscope whatif M -o what-if.h5";
   panel_->setState(shown);
   const auto request = panel_->figureRequest();
   ASSERT_TRUE(request.has_value());
   EXPECT_EQ(figure_command(*request, "f.pdf"),
-            "sinkscope figure compare /tmp/gone/what-if-1.h5 /tmp/gone/what-if-1.h5::run0_edit0 "
-            "--layer 15 --head 5 --names before,after -o f.pdf");
+            "sinkscope figure compare " + made + " " + made +
+                "::run0_edit0 --layer 15 --head 5 --names before,after -o f.pdf");
   // A copied command names no file that goes with the window.
   ASSERT_EQ(panel_->madeFiles().size(), 1U);
-  EXPECT_EQ(panel_->madeFiles()[0].path, "/tmp/gone/what-if-1.h5");
+  EXPECT_EQ(panel_->madeFiles()[0].path, made);
   EXPECT_EQ(lasting_command(*request, "f.pdf", panel_->madeFiles()),
             "sinkscope whatif M -o what-if.h5 && sinkscope figure compare what-if.h5 "
             "what-if.h5::run0_edit0 --layer 15 --head 5 --names before,after -o f.pdf");

@@ -58,6 +58,18 @@ int end_of(Into into, const RunSizes& sizes) {
   return sizes.seq_len;
 }
 
+template <class T>
+void check_counts_of(const std::string& path, const std::vector<T>& values,
+                     const std::string& where) {
+  for (const char* counts : kCounts) {
+    if (!matches_pattern(counts, path)) continue;
+    for (const T value : values)
+      if (value < 0)
+        throw Error(ErrorKind::corrupt, fmt::format("{}: expected counts, found {}", where, value));
+    return;
+  }
+}
+
 [[noreturn]] void corrupt(const std::string& message) { throw Error(ErrorKind::corrupt, message); }
 
 }  // namespace
@@ -78,6 +90,7 @@ void check_list(const std::string& path, const std::vector<int>& values, const R
     }
     return;
   }
+  check_counts_of(path, values, where);
 }
 
 void check_names(const std::vector<std::string>& names, const std::string& where) {
@@ -89,12 +102,7 @@ void check_names(const std::vector<std::string>& names, const std::string& where
 
 void check_counts(const std::string& path, const std::vector<double>& values,
                   const std::string& where) {
-  for (const char* counts : kCounts) {
-    if (!matches_pattern(counts, path)) continue;
-    for (const double value : values)
-      if (value < 0) corrupt(fmt::format("{}: expected counts, found {}", where, value));
-    return;
-  }
+  check_counts_of(path, values, where);
 }
 
 }  // namespace sinkscope

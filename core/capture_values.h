@@ -17,8 +17,8 @@ struct RunSizes {
 inline constexpr int kMostLayers = 1024;
 
 // Throws Error{corrupt} unless the list `path` of a run (layers, heads, rows, positions, token ids)
-// holds what core/FORMAT.md says: indices that exist, each once where they name an axis. Paths that
-// are no such list hold anything.
+// holds what core/FORMAT.md says: indices that exist, each once where they name an axis, or counts
+// (as check_counts). Paths that are no such list hold anything.
 void check_list(const std::string& path, const std::vector<int>& values, const RunSizes& sizes,
                 const std::string& where);
 

@@ -75,6 +75,7 @@ TEST_F(StrangersFile, ListsHoldIndicesThatExist) {
            Case{"norm/ln1/layers", {2, 2, 2}, "found 2 twice"},
            Case{"stats/hook_resid_post/layers", {0, 1, 3}, "from -1 to 2, found 3"},
            Case{"taps/attn.hook_v/layers", {-2, 1}, "found -2"},
+           Case{"attention/visible", std::vector<int>(14, -2147483647), "expected counts, found"},
        }) {
     const std::string dataset = std::string("run0/") + c.dataset;
     const std::vector<int> before = CaptureReader::open(path)->read_i32("run0", c.dataset);

@@ -25,8 +25,8 @@ void check_list(const std::string& path, const std::vector<int>& values, const R
 // The same of names: each once.
 void check_names(const std::vector<std::string>& names, const std::string& where);
 
-// Throws Error{corrupt} for negative values of a count (statistics, what sees a key). `path` may be
-// any.
+// Throws Error{corrupt} for negative values of a count (statistics, what sees a key) other than −1,
+// which marks what was never written. `path` may be any.
 void check_counts(const std::string& path, const std::vector<double>& values,
                   const std::string& where);
 

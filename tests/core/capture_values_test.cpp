@@ -141,11 +141,14 @@ TEST(CaptureValues, MinusOneStandsForAReducedAxisAloneAndForTheEndOfTheModel) {
 TEST(CaptureValues, CountsAreNotNegativeAndSitesHaveNamesOfTheirOwn) {
   const std::string path = "stats/hook_mlp_out/dim_rest/count";
   EXPECT_THAT(refusal([&] {
-                check_counts(path, {4, 0, -1}, "w");
+                check_counts(path, {4, 0, -2}, "w");
               }),
-              HasSubstr("w: expected counts, found -1"));
-  EXPECT_EQ(refusal([&] { check_counts(path, {4, 0}, "w"); }), "");
+              HasSubstr("w: expected counts, found -2"));
+  EXPECT_EQ(refusal([&] { check_counts(path, {4, -1, 0}, "w"); }), "");
   EXPECT_EQ(refusal([&] { check_counts("residual/abs_mean", {-4}, "w"); }), "");
+  const RunSizes sizes{3, 4, 11, 7};
+  EXPECT_NO_THROW(check_list("attention/visible", {7, -1}, sizes, "w"));
+  EXPECT_THROW(check_list("attention/visible", {7, -2}, sizes, "w"), Error);
   EXPECT_THAT(refusal([&] { check_names({"a", "b", "a"}, "w"); }), HasSubstr("'a' twice"));
 }
 

@@ -72,6 +72,7 @@ TEST(CaptureWriter, ADroppedWriterLeavesWhatIsDone) {
   EXPECT_TRUE(std::all_of(later.begin(), later.end(), [](float x) { return x != x; }));
   const auto visible = reader->read_i32("run0", "attention/visible");
   EXPECT_EQ(visible.back(), -1);
+  EXPECT_EQ(reader->read_f64("run0", "attention/visible").back(), -1);
 }
 
 TEST(CaptureWriter, EveryRunKnowsItsWholeLayers) {

@@ -69,7 +69,8 @@ at::Tensor best_keys(const at::Tensor& q, const at::Tensor& k, const at::Tensor&
                      std::int64_t n_best, std::int64_t span = 1);
 
 // The second half between its norms: a dense MLP, experts, or both. n2 is the half's input behind
-// its norm, `seen` in front of it.
+// its norm, `seen` in front of it. A request to stop is looked at once a chunk of tokens and once
+// an expert.
 at::Tensor feed_forward(const BlockPass& pass, const at::Tensor& n2, const at::Tensor& seen);
 
 // Gated delta-net: short causal convolution, linear attention with decay, gated output norm.

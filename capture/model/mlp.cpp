@@ -37,6 +37,7 @@ at::Tensor dense_mlp(const BlockPass& pass, const at::Tensor& n2) {
       post(pass, Site::mlp_post);
   at::Tensor out;
   for (std::int64_t t = 0; t < T; t += most) {
+    if (listener.stop().stop_requested()) return {};
     const std::int64_t n = std::min(most, T - t);
     const at::Tensor gate_up = linear_layer(n2.narrow(1, t, n), w.gate_up, w.gate_up_bias);
     const at::Tensor gate = gate_up.narrow(-1, 0, width);
@@ -67,13 +68,16 @@ at::Tensor both_mlps(const BlockPass& pass, const at::Tensor& n2, const at::Tens
     pass.listener.on_tap(site, pass.layer, x);
     return x;
   };
+  const at::Tensor dense_out = dense_mlp(pass, n2);
+  if (!dense_out.defined()) return {};
   const at::Tensor dense =
-      tapped(Site::ln2_post_dense_out, apply_norm(w.ln2_post_dense, dense_mlp(pass, n2)).y);
+      tapped(Site::ln2_post_dense_out, apply_norm(w.ln2_post_dense, dense_out).y);
   const at::Tensor unit = tapped(Site::router_norm, unit_rms(seen, spec.norm_eps));
   const at::Tensor routed =
       unit.to(at::kFloat) * w.router_scale / std::sqrt(static_cast<double>(spec.d_model));
   const at::Tensor n = tapped(Site::ln2_experts_out, apply_norm(w.ln2_experts, seen).y);
   const at::Tensor mixed = moe_block(pass, n, routed.to(seen.scalar_type()));
+  if (!mixed.defined()) return {};
   return dense + tapped(Site::ln2_post_experts_out, apply_norm(w.ln2_post_experts, mixed).y);
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "capture/model/moe.h"
 
+#include <algorithm>
 #include <iterator>
 #include <limits>
 #include <vector>
@@ -8,6 +9,7 @@
 #include "capture/checkpoint/read_together.h"
 #include "capture/model/forward.h"
 #include "capture/model/linear.h"
+#include "capture/model/mlp_chunk.h"
 
 namespace sinkscope {
 namespace {
@@ -45,12 +47,20 @@ at::Tensor activated(const BlockPass& pass, const at::Tensor& gate, const at::Te
   return g * (g * moe.sharpness).sigmoid() * (u + moe.up_shift);
 }
 
+// x [n, D] -> [n, D], a chunk of tokens at a time as in the dense MLP; undefined = canceled.
 at::Tensor run_expert(const BlockPass& pass, const Expert& expert, const at::Tensor& x) {
-  const at::Tensor gate_up = linear_layer(x, expert.gate_up, expert.gate_up_bias);
-  const std::int64_t width = gate_up.size(-1) / 2;
-  const at::Tensor hidden =
-      activated(pass, gate_up.narrow(-1, 0, width), gate_up.narrow(-1, width, width));
-  return linear_layer(hidden, expert.down, expert.down_bias);
+  const std::int64_t n_tokens = x.size(0), width = expert.gate_up.size(0) / 2,
+                     most = mlp_chunk(n_tokens, width);
+  std::vector<at::Tensor> pieces;
+  for (std::int64_t t = 0; t < n_tokens; t += most) {
+    if (pass.listener.stop().stop_requested()) return {};
+    const at::Tensor gate_up = linear_layer(x.narrow(0, t, std::min(most, n_tokens - t)),
+                                            expert.gate_up, expert.gate_up_bias);
+    const at::Tensor hidden =
+        activated(pass, gate_up.narrow(-1, 0, width), gate_up.narrow(-1, width, width));
+    pieces.push_back(linear_layer(hidden, expert.down, expert.down_bias));
+  }
+  return pieces.size() == 1 ? pieces.front() : at::cat(pieces, 0);
 }
 
 std::int64_t bytes_of(const Expert& expert) {
@@ -155,10 +165,13 @@ at::Tensor moe_block(const BlockPass& pass, const at::Tensor& n, const at::Tenso
     const at::Tensor tokens = share.nonzero().squeeze(-1);
     if (tokens.size(0) == 0) continue;
     const at::Tensor y = run_expert(pass, w.experts->expert(e), x.index_select(0, tokens));
+    if (!y.defined()) return {};
     out.index_add_(0, tokens, y.to(at::kFloat) * share.index_select(0, tokens).unsqueeze(-1));
   }
   if (w.shared.gate_up.defined()) {
-    at::Tensor y = run_expert(pass, w.shared, x).to(at::kFloat);
+    at::Tensor y = run_expert(pass, w.shared, x);
+    if (!y.defined()) return {};
+    y = y.to(at::kFloat);
     if (w.shared_router.defined()) {
       const at::Tensor share = linear_layer(x, w.shared_router, {}).to(at::kFloat).sigmoid();
       pass.listener.on_tap(Site::mlp_shared_gate, pass.layer, share.squeeze(-1).unsqueeze(0));

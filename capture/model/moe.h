@@ -52,7 +52,8 @@ Routing route(const MoeSpec& moe, const at::Tensor& logits, const at::Tensor& ch
               const at::Tensor& table = {});
 
 // Σ_e weight_e · expert_e(n) + the shared expert; n [1, T, D], the router reads `routed` [1, T, D].
-// Taps the router and the gate of the shared expert.
+// Taps the router and the gate of the shared expert. Undefined = canceled: a request to stop is
+// looked at once an expert and, of many tokens, once a chunk of them.
 at::Tensor moe_block(const BlockPass& pass, const at::Tensor& n, const at::Tensor& routed);
 
 }  // namespace sinkscope

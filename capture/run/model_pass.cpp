@@ -152,6 +152,7 @@ bool ModelPass::run_blocks(std::vector<Lane>& lanes, JobContext job, int first_l
     for (Lane& lane : lanes) {
       if (job.stop.stop_requested()) return false;
       lane.half_out = mlp_out(block(lane, *w, layer), std::exchange(lane.seen, at::Tensor()));
+      if (!lane.half_out.defined()) return false;
     }
     prepare_post_norm(lanes, Role::ln2_post, layer, w->ln2_post);
     for (Lane& lane : lanes) {

@@ -28,14 +28,14 @@ std::string figure_format(const std::string& output, const std::optional<std::st
 }
 
 void draw_figure(const FigureRequest& request, const std::string& output, const std::string& format,
-                 bool force, Console& console, const OpenOptions& options) {
+                 bool force, Console& console) {
   require_format(format);
   std::vector<std::optional<std::string>> inputs_read(request.inputs.begin(), request.inputs.end());
-  if (!options.arch_file.empty()) inputs_read.emplace_back(options.arch_file);
+  inputs_read.insert(inputs_read.end(), request.archs.begin(), request.archs.end());
   require_apart(output, inputs_read);
   if (output != "-") make_folder_of(output);
   OutputFile file(output, force, format == "csv" ? console.out : console.data());
-  const OpenedInputs inputs = open_figure_inputs(request, console, options);
+  const OpenedInputs inputs = open_figure_inputs(request, console);
   const Figure figure = make_figure(request, inputs.inputs);
   file.stream() << (format == "csv" ? figure_csv(figure) : render_figure(request, figure, format));
   file.close();

@@ -5,7 +5,6 @@
 #include <string>
 
 #include "app/cli/console.h"
-#include "capture/checkpoint/checkpoint.h"
 #include "core/figure/figure_request.h"
 
 namespace sinkscope {
@@ -16,10 +15,9 @@ std::string figure_format(const std::string& output, const std::optional<std::st
 
 // Opens the inputs, draws, and writes the file (or standard output for "-"): what the verb and the
 // window's dialog both do. An existing file is refused without `force` before any work; a file that
-// could not be finished is not there; a folder that is not there is made. `options`: how models
-// among the inputs are opened. Throws Error: those of
-// the inputs, of make_figure, of the painter and of OutputFile.
+// could not be finished is not there; a folder that is not there is made. Throws Error: those
+// of the inputs, of make_figure, of the painter and of OutputFile.
 void draw_figure(const FigureRequest& request, const std::string& output, const std::string& format,
-                 bool force, Console& console, const OpenOptions& options = {});
+                 bool force, Console& console);
 
 }  // namespace sinkscope

@@ -6,7 +6,6 @@
 
 #include "app/cli/command_line.h"
 #include "app/cli/draw_figure.h"
-#include "app/cli/open_flags.h"
 #include "app/cli/output_file.h"
 #include "app/cli/run_cli.h"
 #include "app/cli/verbs.h"
@@ -40,18 +39,19 @@ void print_list(std::ostream& out) {
 
 int run_figure(const std::vector<std::string>& args, Console& console) {
   std::vector<std::string> positional;
-  std::optional<std::string> output, format_flag;
+  std::optional<std::string> output, format_flag, arch;
   std::vector<std::optional<std::string>> values(figure_options().size());
   std::deque<bool> switches(figure_options().size(), false);
   bool list = false, force = false;
-  OpenFlags opening;
   CommandLine command("figure", "Draws a figure of captures or models for a paper.");
   command.rest("KIND INPUT…", positional, "what to draw (--list), of which captures or models");
   command.value("-o,--output", output, "F.pdf", "pdf, svg, png or csv; - is standard output");
   command.value("--format", format_flag, "pdf|svg|png|csv", "whatever the suffix of -o says");
   command.flag("--force", force, "replace an existing file");
   command.flag("--list", list, "print the kinds and presets, what they show and need");
-  add_arch_flag(command, opening);
+  command.value("--arch", arch, "F.json",
+                "the files that describe models (info --arch-json): one, or A.json,B.json for as "
+                "many inputs");
   command.group("What and how");
   for (std::size_t i = 0; i < values.size(); ++i) {
     const FigureOption& option = figure_options()[i];
@@ -73,13 +73,14 @@ int run_figure(const std::vector<std::string>& args, Console& console) {
     if (values[i]) figure_options()[i].set(request, *values[i]);
   }
   set_figure_words(request, positional);
+  if (arch) set_archs(request, *arch);
   check_request(request);
   if (!output)
     throw Error(ErrorKind::invalid_argument,
                 "figure: expected -o F.pdf (or .svg, .png, .csv), found no output");
   if (*output != "-") require_new_file(*output, force);
   const std::string format = figure_format(*output, format_flag);
-  draw_figure(request, *output, format, force, console, open_options(opening));
+  draw_figure(request, *output, format, force, console);
   return kExitDone;
 }
 

@@ -36,8 +36,8 @@ bool looks_like_json(const std::string& path) {
   return file >> first && first == '{';
 }
 
-FigureInput model_input(const std::string& path, const OpenOptions& options, Console& console) {
-  const auto model = open_model(path, options);
+FigureInput model_input(const std::string& path, const std::string& arch_file, Console& console) {
+  const auto model = open_model(path, {.ignore_index = false, .arch_file = arch_file});
   for (const std::string& warning : model->warnings()) console.warn(warning);
   FigureInput input;
   input.model.name = stem_of(path);
@@ -66,8 +66,7 @@ std::vector<std::string> distinct_names(const std::vector<std::string>& models,
   return both;
 }
 
-OpenedInputs open_figure_inputs(const FigureRequest& request, Console& console,
-                                const OpenOptions& options) {
+OpenedInputs open_figure_inputs(const FigureRequest& request, Console& console) {
   OpenedInputs opened;
   std::vector<std::string> models, files, runs;
   const std::optional<std::string> run =
@@ -92,7 +91,7 @@ OpenedInputs open_figure_inputs(const FigureRequest& request, Console& console,
       input.evidence = read_whole(place.path, console);
       opened.inputs.push_back(std::move(input));
     } else {
-      opened.inputs.push_back(model_input(word, options, console));
+      opened.inputs.push_back(model_input(word, arch_of(request, opened.inputs.size()), console));
     }
     models.push_back(opened.inputs.back().model.name);
     files.push_back(stem_of(place.path));

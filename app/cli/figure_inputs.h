@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "app/cli/console.h"
-#include "capture/checkpoint/checkpoint.h"
 #include "core/capture_reader.h"
 #include "core/figure/make_figure.h"
 
@@ -20,8 +19,7 @@ struct OpenedInputs {
 
 // A capture is opened, of a model the norms are read. Throws Error: not_found, corrupt,
 // unsupported.
-OpenedInputs open_figure_inputs(const FigureRequest& request, Console& console,
-                                const OpenOptions& options = {});
+OpenedInputs open_figure_inputs(const FigureRequest& request, Console& console);
 
 // Names that tell inputs apart: the models' where they differ, else the files', else the runs',
 // else a number behind them.

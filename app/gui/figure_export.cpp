@@ -28,8 +28,9 @@ struct SilentConsole {
 }  // namespace
 
 FigureExport::FigureExport(const FigureRequest& start, const std::vector<std::string>& inputs,
-                           std::vector<MadeFile> made, QWidget* parent)
-    : dialog_(*new FigureDialog(start, inputs, std::move(made), parent)), worker_(*this) {
+                           std::vector<MadeFile> made, ModelArchs models, QWidget* parent)
+    : dialog_(*new FigureDialog(start, inputs, std::move(made), std::move(models), parent)),
+      worker_(*this) {
   setParent(&dialog_);
   dialog_.setAttribute(Qt::WA_DeleteOnClose);
   connect(&dialog_, &FigureDialog::previewWanted, this, &FigureExport::preview);

@@ -18,9 +18,9 @@ class FigureExport : public QObject {
 
  public:
   // `inputs`: what is open, as a command would name it (RUN.h5::run1, MODEL). `made`: those of them
-  // that go with the window.
+  // that go with the window. `models`: the models among them, and what describes them.
   FigureExport(const FigureRequest& start, const std::vector<std::string>& inputs,
-               std::vector<MadeFile> made, QWidget* parent);
+               std::vector<MadeFile> made, ModelArchs models, QWidget* parent);
 
   FigureDialog& dialog() { return dialog_; }
   // Writes the file, replacing what is there; saved() or the dialog's message tell how it went.

@@ -165,6 +165,12 @@ std::vector<std::string> figure_inputs(const Session& session) {
   return inputs;
 }
 
+ModelArchs figure_models(const Session& session) {
+  ModelArchs models;
+  for (const auto& model : session.models()) models[model->card.path] = model->files->arch_file();
+  return models;
+}
+
 std::optional<FigureRequest> figure_of_panel(const std::string& panel_id, const Session& session,
                                              const PanelView& view) {
   FigureRequest request;
@@ -188,6 +194,7 @@ std::optional<FigureRequest> figure_of_panel(const std::string& panel_id, const 
   } else if (panel_id != "compare" || !take_compare(session, request)) {
     return std::nullopt;
   }
+  request.archs = archs_for(request.inputs, figure_models(session));
   take_view(view, request);
   return request;
 }

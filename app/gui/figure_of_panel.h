@@ -15,6 +15,9 @@ namespace sinkscope {
 // What is open, as a command would name it: "RUN.h5", "RUN.h5::run1", a model's path.
 std::vector<std::string> figure_inputs(const Session& session);
 
+// The models that are open, each with the file that it was opened by.
+ModelArchs figure_models(const Session& session);
+
 // How a panel shows it: its range, and the part of its map that is zoomed to.
 struct PanelView {
   std::optional<RangeRequest> range = {};

@@ -103,7 +103,10 @@ void MainWindow::copyImage() {
 
 std::optional<FigureRequest> MainWindow::figureRequest() const {
   if (panel() == nullptr) return std::nullopt;
-  if (auto request = panel()->figureRequest()) return request;
+  if (auto request = panel()->figureRequest()) {
+    request->archs = archs_for(request->inputs, figure_models(session_));
+    return request;
+  }
   const ColorScale scale = panel()->colorScale();
   PanelView view;
   if (!scale.grids.empty()) view.range = scale.request;
@@ -138,7 +141,8 @@ void MainWindow::exportFigure() {
   std::vector<std::string> inputs = figure_inputs(session_);
   for (const std::string& input : request->inputs)
     if (std::find(inputs.begin(), inputs.end(), input) == inputs.end()) inputs.push_back(input);
-  auto* exporting = new FigureExport(*request, inputs, panel()->madeFiles(), this);
+  auto* exporting =
+      new FigureExport(*request, inputs, panel()->madeFiles(), figure_models(session_), this);
   exporting->dialog().show();
 }
 

@@ -2,8 +2,10 @@
 #include "core/figure/figure_request.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <set>
 
 #include "core/error.h"
 #include "core/figure/figure_kinds.h"
@@ -23,6 +25,9 @@ std::string figure_command(const FigureRequest& request, const std::string& outp
   std::string command = "sinkscope figure";
   if (!request.kind.empty()) command += ' ' + request.kind;
   for (const std::string& input : request.inputs) command += ' ' + positional_word(input);
+  if (!request.archs.empty())
+    command += fmt::format(" --arch {}",
+                           positional_word(fmt::format("{}", fmt::join(request.archs, ","))));
   for (const FigureOption& option : figure_options()) {
     const std::optional<std::string> text = option.text(request);
     if (!text) continue;
@@ -38,30 +43,31 @@ std::string figure_command(const FigureRequest& request, const std::string& outp
 FigureRequest parse_figure_words(const std::vector<std::string>& words) {
   FigureRequest request;
   std::vector<std::string> positional;
+  std::optional<std::string> archs;
   for (std::size_t i = 0; i < words.size(); ++i) {
     if (!words[i].starts_with("--")) {
       positional.push_back(words[i]);
       continue;
     }
     const std::string flag = words[i].substr(0, words[i].find('='));
+    const auto value_as = [&](const char* placeholder) {
+      if (flag.size() < words[i].size()) return words[i].substr(flag.size() + 1);
+      if (i + 1 < words.size()) return words[++i];
+      throw Error(ErrorKind::invalid_argument,
+                  fmt::format("{}: expected {} behind it", flag, placeholder));
+    };
+    if (flag == "--arch") {
+      archs = value_as("F.json");
+      continue;
+    }
     const auto option = std::find_if(figure_options().begin(), figure_options().end(),
                                      [&](const FigureOption& o) { return flag == o.flag; });
     if (option == figure_options().end())
       throw Error(ErrorKind::invalid_argument, fmt::format("figure: unknown option '{}'", flag));
-    std::string value;
-    if (*option->placeholder != '\0') {
-      if (flag.size() < words[i].size()) {
-        value = words[i].substr(flag.size() + 1);
-      } else if (i + 1 < words.size()) {
-        value = words[++i];
-      } else {
-        throw Error(ErrorKind::invalid_argument,
-                    fmt::format("{}: expected {} behind it", flag, option->placeholder));
-      }
-    }
-    option->set(request, value);
+    option->set(request, *option->placeholder != '\0' ? value_as(option->placeholder) : "");
   }
   set_figure_words(request, positional);
+  if (archs) set_archs(request, *archs);
   return request;
 }
 
@@ -75,6 +81,39 @@ void set_figure_words(FigureRequest& request, const std::vector<std::string>& po
     ++first_input;
   }
   request.inputs.assign(first_input, positional.end());
+}
+
+void set_archs(FigureRequest& request, const std::string& text) {
+  request.archs.clear();
+  if (text.empty()) return;
+  std::vector<std::string> each(1);
+  for (const char c : text) {
+    if (c == ',')
+      each.emplace_back();
+    else
+      each.back() += c;
+  }
+  // A path may itself have a comma.
+  request.archs = each.size() == request.inputs.size() ? each : std::vector<std::string>{text};
+}
+
+std::string arch_of(const FigureRequest& request, std::size_t input) {
+  if (request.archs.empty()) return "";
+  return request.archs.size() == 1 ? request.archs.front() : request.archs.at(input);
+}
+
+std::vector<std::string> archs_for(const std::vector<std::string>& inputs,
+                                   const ModelArchs& models) {
+  std::vector<std::string> each;
+  std::set<std::string> different;
+  for (const std::string& input : inputs) {
+    const auto found = models.find(input);
+    each.push_back(found == models.end() ? "" : found->second);
+    if (found != models.end()) different.insert(found->second);
+  }
+  if (different.size() > 1) return each;
+  if (different.empty() || different.begin()->empty()) return {};
+  return {*different.begin()};
 }
 
 void check_request(const FigureRequest& request) {
@@ -91,6 +130,10 @@ void check_request(const FigureRequest& request) {
     throw Error(ErrorKind::invalid_argument,
                 fmt::format("--names: expected {} for as many inputs, found {}",
                             request.inputs.size(), request.names.size()));
+  if (request.archs.size() > 1 && request.archs.size() != request.inputs.size())
+    throw Error(ErrorKind::invalid_argument,
+                fmt::format("--arch: expected one file or {} for as many inputs, found {}",
+                            request.inputs.size(), request.archs.size()));
   if (request.kind == "compare" && request.inputs.size() < 2)
     throw Error(ErrorKind::invalid_argument,
                 fmt::format("figure compare: expected two inputs or more, found {}",

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #pragma once
 
+#include <cstddef>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -24,6 +26,9 @@ struct FigureRequest {
   std::string preset;               // "2601.22966/fig1"; "" = our own layout
   std::vector<std::string> inputs;  // RUN.h5, RUN.h5::run1 or MODEL, as written
   std::string run;                  // --run, for inputs without ::; "" = the first
+  // The files that describe models among the inputs (--arch): one for all of them, or one for each
+  // input in its order, "" = none; empty = none. Captures do not look at them.
+  std::vector<std::string> archs;
 
   // What is drawn.
   std::optional<int> layer, head;
@@ -86,7 +91,19 @@ FigureRequest parse_figure_words(const std::vector<std::string>& words);
 // KIND INPUT…, or INPUT… alone once a preset is set. Throws Error{invalid_argument}.
 void set_figure_words(FigureRequest& request, const std::vector<std::string>& positional);
 
-// Kind and preset agree with each other and exist, there are inputs, and as many names.
+// What --arch says once the inputs are known: as many files as inputs between commas, or one.
+void set_archs(FigureRequest& request, const std::string& text);
+// The file that describes an input; "" = none.
+std::string arch_of(const FigureRequest& request, std::size_t input);
+
+// Models by their paths, and the file that describes each; "" = the model itself does.
+using ModelArchs = std::map<std::string, std::string>;
+// FigureRequest::archs of these inputs, in its shortest form.
+std::vector<std::string> archs_for(const std::vector<std::string>& inputs,
+                                   const ModelArchs& models);
+
+// Kind and preset agree with each other and exist, there are inputs, and as many names;
+// of files that describe them as many, one, or none.
 // Throws Error{invalid_argument} or Error{unsupported}.
 void check_request(const FigureRequest& request);
 

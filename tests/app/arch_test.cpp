@@ -121,6 +121,10 @@ TEST(Arch, EveryVerbThatOpensAModelTakesTheFlag) {
   EXPECT_THAT(works({"info", model}), ::testing::Not(HasSubstr("cannot be run")));
   EXPECT_THAT(works({"norms", model}), HasSubstr("trunk.0."));
   works({"figure", "norm-gains", model, "-o", folder + "/n.csv"});
+  // Beside a model that describes itself.
+  const CliRun both = cli({"figure", "compare", "--of", "norm-gains", model, kPlanted, "--arch",
+                           arch + ",", "-o", folder + "/both.csv"});
+  EXPECT_EQ(both.code, 0) << both.err;
   works({"tokenize", model, "--text", "a cat"});
   EXPECT_THAT(works({model}), AllOf(HasSubstr("planted"), HasSubstr("--arch " + arch)));
 #ifdef SINKSCOPE_WITH_TORCH

@@ -50,6 +50,7 @@ TEST(FigureRequest, TheDefaultIsTheShortestCommand) {
 TEST(FigureRequest, EveryFieldSurvivesTheCommandLine) {
   FigureRequest request = plain();
   request.run = "run0";
+  request.archs = {"", "own.json"};
   request.layer = 3;
   request.head = 11;
   request.takes_maximum = true;
@@ -112,6 +113,28 @@ TEST(FigureRequest, EachOptionAloneChangesTheRequestAndPrintsItself) {
   }
 }
 
+TEST(FigureRequest, ModelsHaveTheFilesThatDescribeThem) {
+  const ModelArchs models = {{"usual", ""}, {"ours", "a.json"}, {"theirs", "b.json"}};
+  using Files = std::vector<std::string>;
+  EXPECT_EQ(archs_for({"ours"}, models), Files{"a.json"});
+  EXPECT_EQ(archs_for({"run.h5", "ours"}, models), Files{"a.json"}) << "captures do not look";
+  EXPECT_EQ(archs_for({"run.h5", "usual"}, models), Files());
+  EXPECT_EQ(archs_for({"ours", "usual"}, models), (Files{"a.json", ""}));
+  EXPECT_EQ(archs_for({"ours", "run.h5", "theirs"}, models), (Files{"a.json", "", "b.json"}));
+  FigureRequest request;
+  request.kind = "norm-gains";
+  request.inputs = {"ours", "usual"};
+  request.archs = {"a.json", ""};
+  EXPECT_EQ(figure_command(request, ""), "sinkscope figure norm-gains ours usual --arch a.json,");
+  EXPECT_EQ(arch_of(request, 0), "a.json");
+  EXPECT_EQ(arch_of(request, 1), "");
+  set_archs(request, "our file.json");
+  EXPECT_EQ(arch_of(request, 1), "our file.json") << "one for all";
+  request.inputs = {"ours"};
+  request.archs = {"a,b.json"};
+  EXPECT_EQ(round_trip(request), request) << "a comma in a path";
+}
+
 TEST(FigureRequest, WordsForAShellAreQuoted) {
   FigureRequest request = plain();
   request.inputs = {"my run.h5", "-odd.h5"};
@@ -141,6 +164,10 @@ TEST(FigureRequest, WhatMakesNoSenseIsRefusedWithTheChoices) {
   EXPECT_THAT(complaint({"attention-mean", "a.h5", "--colormap", "jet"}), HasSubstr("viridis"));
   EXPECT_THAT(complaint({"attention-mean", "a.h5", "--nonsense"}), HasSubstr("--nonsense"));
   EXPECT_THAT(complaint({"attention-mean", "a.h5", "--names", "A,B"}), HasSubstr("expected 1"));
+  FigureRequest too_many = plain();
+  too_many.archs = {"a.json", "b.json", "c.json"};
+  EXPECT_THROW(check_request(too_many), Error);
+  EXPECT_THAT(complaint({"norm-gains", "m", "--arch"}), HasSubstr("F.json"));
   EXPECT_THAT(complaint({"a.h5", "--preset", "2601.22966/fig3"}), HasSubstr("training step"));
   EXPECT_THAT(complaint({"a.h5", "--preset", "fig1"}), HasSubstr("2601.22966/fig1"));
 }

@@ -55,8 +55,8 @@ bool has_field(const FigureOption& option) {
 }  // namespace
 
 FigureDialog::FigureDialog(const FigureRequest& start, const std::vector<std::string>& inputs,
-                           std::vector<MadeFile> made, QWidget* parent)
-    : QDialog(parent), made_(std::move(made)) {
+                           std::vector<MadeFile> made, ModelArchs models, QWidget* parent)
+    : QDialog(parent), made_(std::move(made)), models_(std::move(models)) {
   setWindowTitle(tr("Export figure"));
   resize(980, 640);
   pause_ = new QTimer(this);
@@ -184,6 +184,7 @@ FigureRequest FigureDialog::request() const {
   for (int i = 0; i < inputs_->count(); ++i)
     if (inputs_->item(i)->checkState() == Qt::Checked)
       request.inputs.push_back(inputs_->item(i)->text().toStdString());
+  request.archs = archs_for(request.inputs, models_);
   for (const auto& [option, widget] : fields_) {
     if (const auto* box = qobject_cast<const QCheckBox*>(widget)) {
       if (box->isChecked()) option->set(request, "");

@@ -28,9 +28,10 @@ class FigureDialog : public QDialog {
 
  public:
   // `inputs`: what could be drawn, as a command would name it; those of `start` are checked.
-  // `made`: those of them whose paths a copied command must not name.
+  // `made`: those of them whose paths a copied command must not name. `models`: those that are
+  // models, with the files that describe them.
   FigureDialog(const FigureRequest& start, const std::vector<std::string>& inputs,
-               std::vector<MadeFile> made = {}, QWidget* parent = nullptr);
+               std::vector<MadeFile> made = {}, ModelArchs models = {}, QWidget* parent = nullptr);
 
   // What the fields say. Throws Error{invalid_argument} for a field that makes no sense.
   FigureRequest request() const;
@@ -63,6 +64,7 @@ class FigureDialog : public QDialog {
   void showPicture();
 
   std::vector<MadeFile> made_;
+  ModelArchs models_;
   QComboBox* kind_ = nullptr;
   QListWidget* inputs_ = nullptr;
   std::vector<Field> fields_;

@@ -40,7 +40,7 @@ TEST_F(FigureExportTest, FC81_TheWindowsFileIsTheCommandLinesByteForByte) {
   request.kind = "residual-sorted";
   request.inputs = {capture_ + "::run1"};
   request.title = "Title";
-  auto* const at_work = new FigureExport(request, request.inputs, {}, nullptr);
+  auto* const at_work = new FigureExport(request, request.inputs, {}, {}, nullptr);
   FigureDialog& dialog = at_work->dialog();
   for (const char* suffix : {"pdf", "svg", "png", "csv"}) {
     const std::string from_window = folder_ + "/window." + suffix;
@@ -60,7 +60,7 @@ TEST_F(FigureExportTest, ThePreviewArrivesWithItsSize) {
   FigureRequest request;
   request.kind = "key-mass";
   request.inputs = {capture_};
-  FigureDialog& dialog = (new FigureExport(request, request.inputs, {}, nullptr))->dialog();
+  FigureDialog& dialog = (new FigureExport(request, request.inputs, {}, {}, nullptr))->dialog();
   dialog.show();
   EXPECT_TRUE(wait_for([&] { return says(dialog, "85 × "); }));
   // White paper with the blue of the bars on it.
@@ -79,7 +79,7 @@ TEST_F(FigureExportTest, WhatFailsIsShownInTheDialog) {
   request.kind = "attention-head";
   request.layer = 77;
   request.inputs = {capture_};
-  auto* const at_work = new FigureExport(request, request.inputs, {}, nullptr);
+  auto* const at_work = new FigureExport(request, request.inputs, {}, {}, nullptr);
   FigureDialog& dialog = at_work->dialog();
   EXPECT_TRUE(wait_for([&] { return says(dialog, "no such layer"); }));
   at_work->save(request, QString::fromStdString(folder_ + "/f.xyz"));

@@ -9,17 +9,21 @@
 #include <QLineEdit>
 #include <QMenu>
 #include <QMimeData>
+#include <QSignalSpy>
 #include <QTest>
 #include <atomic>
 #include <filesystem>
 #include <fstream>
 #include <set>
 
+#include "app/gui/figure_export.h"
 #include "app/gui/figure_of_panel.h"
 #include "app/gui/navigation_column.h"
 #include "app/gui/panel_table.h"
 #include "app/gui/reading_column.h"
 #include "app/gui/trial_reading.h"
+#include "capture/checkpoint/arch_file.h"
+#include "capture/checkpoint/model_files.h"
 #include "capture/engine.h"
 #include "core/help_texts.h"
 #include "tests/app/cli_run.h"
@@ -313,6 +317,40 @@ TEST_F(MainWindowTest, APanelIsCopiedAsTheCommandThatDrawsIt) {
   EXPECT_THAT(command, HasSubstr("figure attention-head " + path_));
   EXPECT_THAT(command, HasSubstr("--layer 2"));
   EXPECT_THAT(command, HasSubstr("--head 3"));
+}
+
+// A model that only a file describes: its figure is drawn and copied with that file.
+TEST_F(MainWindowTest, AFigureOfADescribedModelCarriesItsDescription) {
+  const std::string planted = std::string(SINKSCOPE_SOURCE_DIR) + "/sample_data/planted",
+                    model = folder_ + "/ours";
+  std::filesystem::create_directory(model);
+  std::filesystem::copy_file(planted + "/model.safetensors", model + "/model.safetensors");
+  test::write_file(model, "config.json", R"({"model_type":"our_transformer"})");
+  const std::string arch =
+      test::write_file(folder_, "our arch.json", arch_to_json(*open_model(planted)).dump());
+  window_->open(QString::fromStdString(model), QString::fromStdString(arch));
+  ASSERT_TRUE(QTest::qWaitFor([&] { return session().norms().snapshot != nullptr; }, 20000));
+  window_->showPanel("norms");
+  const auto trigger = [this](const QString& text) {
+    for (QAction* action : window_->findChildren<QAction*>())
+      if (action->text() == text) action->trigger();
+  };
+  trigger(QStringLiteral("As command"));
+  const std::string command = QApplication::clipboard()->text().toStdString();
+  EXPECT_THAT(command, HasSubstr("figure norm-gains " + model + " --arch '" + arch + "'"));
+  const test::CliRun run = test::shell(command, folder_);
+  ASSERT_EQ(run.code, 0) << command << run.err;
+
+  trigger(QStringLiteral("Export figure"));
+  auto* const dialog = window_->findChild<FigureDialog*>();
+  ASSERT_NE(dialog, nullptr);
+  auto* const exporting = dialog->findChild<FigureExport*>();
+  ASSERT_NE(exporting, nullptr);
+  QSignalSpy saved(exporting, &FigureExport::saved);
+  exporting->save(dialog->request(), QString::fromStdString(folder_ + "/window.pdf"));
+  ASSERT_TRUE(saved.wait(20000));
+  EXPECT_EQ(test::read_file(folder_ + "/window.pdf"), test::read_file(folder_ + "/figure.pdf"));
+  delete dialog;
 }
 
 }  // namespace

@@ -79,6 +79,20 @@ TEST_F(FigureDialogTest, FC81_WhatIsCopiedNamesNoFileThatGoesWithTheWindow) {
   EXPECT_EQ(dialog.request().inputs, compared.inputs) << "the window draws the file it has";
 }
 
+TEST_F(FigureDialogTest, ModelsKeepTheFilesThatDescribeThem) {
+  FigureRequest gains;
+  gains.kind = "norm-gains";
+  gains.inputs = {"ours"};
+  gains.archs = {"our.json"};
+  FigureDialog dialog(gains, {"ours", "usual"}, {}, {{"ours", "our.json"}, {"usual", ""}});
+  EXPECT_EQ(dialog.request(), gains);
+  dialog.findChild<QPushButton*>("copy-command")->click();
+  EXPECT_THAT(QGuiApplication::clipboard()->text().toStdString(),
+              HasSubstr("norm-gains ours --arch our.json"));
+  dialog.findChild<QListWidget*>("inputs")->item(1)->setCheckState(Qt::Checked);
+  EXPECT_THAT(dialog.request().archs, ElementsAre("our.json", ""));
+}
+
 TEST_F(FigureDialogTest, FieldsBecomeTheRequest) {
   set("width", "text");
   set("range", "0,0.5");
@@ -113,7 +127,7 @@ TEST_F(FigureDialogTest, ARunThatIsDrawnTwiceStandsThereTwice) {
   compare.kind = "compare";
   compare.inputs = {"b.h5", "a.h5", "b.h5"};
   compare.layers = {3, 0, 4};
-  const FigureDialog dialog(compare, {"a.h5", "b.h5"}, {}, nullptr);
+  const FigureDialog dialog(compare, {"a.h5", "b.h5"});
   EXPECT_EQ(dialog.request(), compare);
 }
 

@@ -47,6 +47,7 @@ NormExtremes extremes(const NormFacts& facts, std::size_t row) {
   const auto raw = row_of(facts.gain_raw, row, facts.width);
   NormExtremes out;
   out.layer = facts.layers[row];
+  out.width = static_cast<int>(gain.size());
   std::vector<double> finite;
   for (std::size_t d = 0; d < gain.size(); ++d) {
     if (!std::isfinite(gain[d])) {

@@ -24,12 +24,13 @@ struct NormExtremes {
   GainAt min, max;    // signed
   double median = 0;  // element (n−1)//2 of the sorted gains
   int n_non_finite = 0, n_zero = 0;
+  int width = 0;  // gains that it has: less than the role's where heads are narrower here
 };
 
 struct NormRoleGains {
   std::string role, kind;
   double eps = 0, offset = 0;
-  int width = 0;
+  int width = 0;                    // of the widest norm
   std::vector<NormExtremes> norms;  // one a layer
   // The dimensions whose gain deviates most from 1: largest max over layers of |ln|g||, a gain of 0
   // deviating without bound; ties keep index order. Each with its most deviating layer.

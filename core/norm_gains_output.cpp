@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "core/json_numbers.h"
 #include "core/norm_gains.h"
@@ -28,10 +30,12 @@ Json gains_json(const std::vector<GainAt>& gains, JsonNumbers& numbers) {
 }
 
 Json role_json(const NormRoleGains& role, JsonNumbers& numbers) {
-  Json layers = Json::array(), median = Json::array(), min = Json::array(), max = Json::array();
+  Json layers = Json::array(), widths = Json::array(), median = Json::array(), min = Json::array(),
+       max = Json::array();
   std::int64_t n_non_finite = 0, n_zero = 0;
   for (const NormExtremes& n : role.norms) {
     layers.push_back(n.layer);
+    widths.push_back(n.width);
     median.push_back(numbers.number(n.median));
     min.push_back(gain_json(n.min, numbers));
     max.push_back(gain_json(n.max, numbers));
@@ -44,6 +48,7 @@ Json role_json(const NormRoleGains& role, JsonNumbers& numbers) {
           {"offset", numbers.number(role.offset)},
           {"width", role.width},
           {"layers", std::move(layers)},
+          {"widths", std::move(widths)},
           {"median", std::move(median)},
           {"min", std::move(min)},
           {"max", std::move(max)},
@@ -51,6 +56,14 @@ Json role_json(const NormRoleGains& role, JsonNumbers& numbers) {
           {"starred_from_median", gains_json(role.starred_from_median, numbers)},
           {"zero_gains", n_zero},
           {"non_finite_gains", n_non_finite}};
+}
+
+// "16 gains", or "10 or 16 gains" where layers differ.
+std::string widths_text(const NormRoleGains& role) {
+  std::set<int> widths;
+  for (const NormExtremes& n : role.norms) widths.insert(n.width);
+  if (widths.size() < 2) return fmt::format("{} gains", role.width);
+  return fmt::format("{} gains", fmt::join(widths, " or "));
 }
 
 std::string starred_line(const char* title, const std::vector<GainAt>& gains, int n_layers) {
@@ -76,6 +89,7 @@ Json norm_gains_json(const std::vector<NormRoleGains>& roles) {
       {"conventions",
        {{"gain", "effective: stored weight + offset; raw is the stored weight"},
         {"layers", "0-based block indices; -1 = after the last block"},
+        {"width", "gains of the widest norm of a role; widths: of each layer's"},
         {"median", "element (n-1)//2 of the sorted gains of one norm"},
         {"starred",
          "dimensions with the largest |ln|gain|| over the layers: deviation from 1 on a "
@@ -97,8 +111,9 @@ std::string norm_gains_text(const std::vector<NormRoleGains>& roles, int n_layer
                                : role.offset == 0
                                    ? ""
                                    : fmt::format(", stored gain + {:g}", role.offset);
-    out +=
-        fmt::format("{}  {} norm, {}{}, {} gains\n", role.role, role.kind, eps, offset, role.width);
+    const std::string widths = widths_text(role);
+    const bool is_ragged = widths.find(" or ") != std::string::npos;
+    out += fmt::format("{}  {} norm, {}{}, {}\n", role.role, role.kind, eps, offset, widths);
     out += starred_line("starred: farthest from 1 on a log scale", role.starred, n_layers);
     if (role.norms.size() > 1) {
       out += starred_line("farthest from the median of their layer", role.starred_from_median,
@@ -111,8 +126,9 @@ std::string norm_gains_text(const std::vector<NormRoleGains>& roles, int n_layer
         return fmt::format("{} ({})", readable(g.value), g.dim);
       };
       out += fmt::format(
-          "  {}{}{}{}{}\n", pad_right(layer_label(n.layer, n_layers), 22),
+          "  {}{}{}{}{}{}\n", pad_right(layer_label(n.layer, n_layers), 22),
           pad_left(readable(n.median), 10), pad_left(at(n.min), 20), pad_left(at(n.max), 20),
+          is_ragged ? fmt::format("   {} gains", n.width) : "",
           n.n_non_finite == 0 ? "" : fmt::format("   {} NaN or infinite", n.n_non_finite));
     }
   }

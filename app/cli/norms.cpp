@@ -26,9 +26,9 @@ const char* const kHelp =
     "weights are read. A capture's norms are shown too.\n\n"
     "--json keys: schema (sinkscope.norms/1), conventions, norms [{role, kind, eps, offset, "
     "width,\n"
-    "layers, median, min [{layer, dim, value, raw}], max, starred, starred_from_median, "
-    "zero_gains,\n"
-    "non_finite_gains (in the file)}], non_finite_values (nulls here; eps and offset are null "
+    "layers, widths (of each layer's norm), median, min [{layer, dim, value, raw}], max, starred,\n"
+    "starred_from_median, zero_gains, non_finite_gains (in the file)}], non_finite_values (nulls "
+    "here; eps and offset are null "
     "where\n"
     "there is no config), tensors {role: names in the file, one a norm}.\n"
     "--csv columns: role,layer,median,min,min_dim,min_raw,max,max_dim,max_raw.";

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -17,6 +18,7 @@ namespace {
 
 using test::cli;
 using test::CliRun;
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
 
 const std::string kPlanted = std::string(SINKSCOPE_SOURCE_DIR) + "/sample_data/planted";
@@ -63,8 +65,18 @@ TEST(Norms, NormsOfUnequalWidthsAreAllShown) {
     ASSERT_EQ(q["layers"].size(), static_cast<std::size_t>(model->spec().n_layers));
     EXPECT_EQ(q["width"], 16);
     EXPECT_EQ(q["non_finite_gains"], 0);
+    const std::string text = cli({"norms", folder}).out;
+    const std::string shown = text.substr(text.find("q_norm  rms norm"));
+    EXPECT_THAT(shown.substr(0, shown.find('\n')),
+                EndsWith(fmt::format(", {} or {} gains", model->spec().head_dim, 16)));
+    EXPECT_THAT(text, HasSubstr(fmt::format(", {} gains\n", model->spec().d_model)));
     for (int layer = 0; layer < model->spec().n_layers; ++layer) {
       std::vector<float> gain = model->norm_gain(Role::q_norm, layer).effective;
+      EXPECT_EQ(q["widths"][static_cast<std::size_t>(layer)], gain.size());
+      const std::size_t row = shown.find(fmt::format("\n  blocks.{} (", layer));
+      ASSERT_NE(row, std::string::npos);
+      EXPECT_THAT(shown.substr(row + 1, shown.find('\n', row + 1) - row - 1),
+                  EndsWith(fmt::format(")   {} gains", gain.size())));
       std::sort(gain.begin(), gain.end());
       EXPECT_EQ(q["max"][static_cast<std::size_t>(layer)]["value"].get<float>(), gain.back());
       EXPECT_EQ(q["median"][static_cast<std::size_t>(layer)].get<float>(),

@@ -9,6 +9,7 @@
 
 #include "capture/model/blocks.h"
 #include "capture/model/linear.h"
+#include "capture/model/read_weights.h"
 #include "capture/model/short_convolution.h"
 #include "capture/model/streams.h"
 #include "core/error.h"

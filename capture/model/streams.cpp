@@ -2,7 +2,7 @@
 #include "capture/model/streams.h"
 
 #include "capture/model/linear.h"
-#include "capture/model/weights.h"
+#include "capture/model/read_weights.h"
 
 namespace sinkscope {
 namespace {

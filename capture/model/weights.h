@@ -97,7 +97,6 @@ class WeightStore {
   double seconds_waited() const { return seconds_waited_; }
 
  private:
-  std::shared_ptr<const LayerWeights> read(int layer);
   // Keeps as many experts of the block that was in use as the budget has room for.
   void settle_experts();
 
@@ -110,26 +109,5 @@ class WeightStore {
   std::map<int, std::shared_ptr<const LayerWeights>> kept_;
   std::map<int, std::future<std::shared_ptr<const LayerWeights>>> pending_;
 };
-
-// Rows [begin, end) of a role as a tensor of the given type on the device.
-at::Tensor read_matrix(const ModelFiles& model, Role role, int layer, std::int64_t begin,
-                       std::int64_t end, at::Device device, at::ScalarType dtype);
-
-// A norm with its bias and gate; one that does not exist() when the role is not filled.
-Norm read_norm(const ModelFiles& model, Role role, int layer, at::Device device);
-
-// Embedding rows of the ids [T], scaled, plus learned positions and the token type, normed where
-// the model does so -> [1, T, D]; only these rows are read.
-at::Tensor embed(const ModelFiles& model, const std::vector<int>& ids, at::Device device,
-                 at::ScalarType dtype);
-
-// A small input of its own for every layer and token, from the token and from what embed() gave:
-//   (N(W_p x / √D) + E_l[tok] √P) / √2, [1, T, L, P], and N(…) in it; undefined where the model has
-// none.
-struct LayerInputs {
-  at::Tensor inputs, normed;
-};
-LayerInputs layer_inputs(const ModelFiles& model, const std::vector<int>& ids,
-                         const at::Tensor& embedded);
 
 }  // namespace sinkscope

@@ -12,7 +12,7 @@
 #include "capture/model/attention_rows.h"
 #include "capture/model/linear.h"
 #include "capture/model/row_math.h"
-#include "capture/model/weights.h"
+#include "capture/model/read_weights.h"
 #include "capture/record/background.h"
 
 namespace sinkscope {

@@ -5,7 +5,9 @@
 #include <utility>
 
 #include "capture/model/depth_mix.h"
+#include "capture/model/model_inputs.h"
 #include "capture/model/ngrams.h"
+#include "capture/model/read_weights.h"
 #include "capture/model/streams.h"
 
 namespace sinkscope {

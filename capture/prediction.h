@@ -19,9 +19,8 @@ std::vector<std::pair<int, int>> prompt_groups(const CaptureRequest& request, co
 // Maps that are reduced over layers: they stay in memory until the last one, for every run.
 std::int64_t reduced_map_bytes(const CaptureRequest& request, int n_heads);
 
-// Of a budget, the bytes of weights that are kept between groups of `n_tokens` tokens: all of it
-// where the blocks and the experts that they reach fit, else what the two blocks leave that are in
-// memory while one is read ahead of the other; not below 0.
+// Of a budget, the bytes of weights that are kept between groups of `n_tokens` tokens, see
+// WeightUse::kept_bytes in record/block_size.h.
 std::int64_t kept_weight_bytes(const ModelFiles& model, std::int64_t budget, RunDtype dtype,
                                std::int64_t n_tokens);
 

@@ -6,18 +6,11 @@
 #include <algorithm>
 
 #include "capture/checkpoint/read_together.h"
+#include "capture/model/read_pieces.h"
 #include "capture/model/read_weights.h"
 #include "core/error.h"
 
 namespace sinkscope {
-namespace {
-
-// A matrix that is stored transposed has to be read from end to end for any of its rows.
-bool is_read_whole(Packing packing) {
-  return packing == Packing::transposed || packing == Packing::qkv_columns;
-}
-
-}  // namespace
 
 at::Tensor LayerReader::matrix(std::initializer_list<Role> wanted) {
   std::vector<Role> roles;
@@ -29,9 +22,6 @@ at::Tensor LayerReader::matrix(std::initializer_list<Role> wanted) {
     cols = model_.cols(role, layer_);
   }
   at::Tensor all = at::empty({rows, cols}, dtype_);
-  // Files are decoded to float32: a type that is narrower is filled in pieces, which keeps that
-  // from being the larger part.
-  constexpr std::int64_t kPieceBytes = std::int64_t{32} << 20;
   const bool is_whole =
       dtype_ == at::kFloat || std::any_of(roles.begin(), roles.end(), [&](Role r) {
         return is_read_whole(model_.stored_as(r, layer_).packing);

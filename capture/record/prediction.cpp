@@ -36,8 +36,6 @@ Tokens tokens_of(const CaptureRequest& request, const ArchSpec& spec) {
   return tokens;
 }
 
-std::int64_t item_bytes(RunDtype dtype) { return dtype == RunDtype::float32 ? 4 : 2; }
-
 std::int64_t head_slice(const ArchSpec& spec) {
   return spec.has_head ? std::int64_t{std::min(3072, spec.vocab_size)} * spec.d_model : 0;
 }
@@ -47,28 +45,17 @@ std::int64_t head_slice(const ArchSpec& spec) {
 std::int64_t weight_bytes(const ModelFiles& model, const CaptureRequest& request,
                           const Tokens& tokens) {
   const ArchSpec& spec = model.spec();
-  const std::int64_t budget =
-      kept_weight_bytes(model, request.weight_budget, request.dtype, tokens.group);
+  const WeightUse use = weight_use(model, request.weight_budget, request.dtype, tokens.group);
   const std::int64_t item = item_bytes(request.dtype), slice = head_slice(spec);
-  std::int64_t all = 0, kept = 0, two = 0, before = 0, reached = 0, largest_role = 0;
-  for (const BlockSize& block : block_sizes(model)) {
-    const auto experts = static_cast<std::int64_t>(reached_experts(spec.moe, tokens.group) *
-                                                   static_cast<double>(block.expert_values));
-    // Whole blocks are kept, then as many experts as there is room for.
-    const std::int64_t room = budget - kept;
-    if (item * block.values <= room)
-      kept += item * block.values + std::min(item * experts, room - item * block.values);
-    all += block.values + experts;
-    two = std::max(two, before + block.values);
-    before = block.values;
-    reached = std::max(reached, experts);
-    largest_role = std::max({largest_role, block.largest_role, block.expert_values});
-  }
-  const std::int64_t streamed = (std::max(two + reached, before + reached + slice) + slice) * item;
-  // Read as float32 and rounded afterwards.
-  const std::int64_t wide = item < 4 ? 4 * largest_role : 0;
-  if (tokens.n_groups < 2) return streamed + wide;
-  return kept + (kept < all * item ? streamed : 2 * slice * item) + wide;
+  std::int64_t kept = 0;
+  for (const BlockUse& block : use.blocks) kept += block.kept + block.kept_experts;
+  const std::int64_t last = use.blocks.empty() ? 0 : use.blocks.back().values,
+                     streamed = std::max(use.two, last + slice) + use.most_experts + slice;
+  // Read as float32 and rounded afterwards; and oneDNN packs the weights of products in such a type
+  // whose inner dimension is long, measured as one copy of the largest matrix.
+  const std::int64_t wide = item < 4 ? 4 * use.read_at_once + item * use.largest_role : 0;
+  if (tokens.n_groups < 2) return item * streamed + wide;
+  return item * (kept + (kept < use.all ? streamed : 2 * slice)) + wide;
 }
 
 // The widest moment of a block of the longest run: projections and a few streams, with gate and up
@@ -142,19 +129,7 @@ std::vector<std::pair<int, int>> prompt_groups(const CaptureRequest& request, co
 
 std::int64_t kept_weight_bytes(const ModelFiles& model, std::int64_t budget, RunDtype dtype,
                                std::int64_t n_tokens) {
-  const double reached = reached_experts(model.spec().moe, n_tokens);
-  std::int64_t all = 0, two = 0, before = 0, most_experts = 0;
-  for (const BlockSize& block : block_sizes(model)) {
-    const auto experts =
-        static_cast<std::int64_t>(reached * static_cast<double>(block.expert_values));
-    all += block.values + experts;
-    two = std::max(two, before + block.values);
-    before = block.values;
-    most_experts = std::max(most_experts, experts);
-  }
-  const std::int64_t item = item_bytes(dtype);
-  if (item * all <= budget) return budget;
-  return std::max<std::int64_t>(0, budget - item * (two + most_experts));
+  return weight_use(model, budget, dtype, n_tokens).kept_bytes;
 }
 
 std::int64_t reduced_map_bytes(const CaptureRequest& request, int n_heads) {

@@ -91,24 +91,22 @@ PredictedWork predicted_work(const ModelFiles& model, const CaptureRequest& requ
     if (spec.has_head)
       work.operations += 2 * T * spec.d_model * static_cast<double>(spec.vocab_size);
   }
-  std::int64_t kept = 0;  // bytes in memory that later groups find there
-  const auto groups = prompt_groups(request, spec);
-  const std::int64_t item = request.dtype == RunDtype::float32 ? 4 : 2;
-  const std::int64_t group = largest_group(request, spec);
-  const std::int64_t budget = kept_weight_bytes(model, request.weight_budget, request.dtype, group);
-  const double reached = reached_experts(spec.moe, group);
-  for (const BlockSize& block : blocks) {
-    const auto stored = block.stored + static_cast<std::int64_t>(
-                                           reached * static_cast<double>(block.expert_stored));
-    const auto bytes =
-        item * (block.values +
-                static_cast<std::int64_t>(reached * static_cast<double>(block.expert_values)));
-    const bool is_kept = groups.size() > 1 && kept + bytes <= budget;
-    if (is_kept) kept += bytes;
-    work.read_bytes += stored * (is_kept ? 1 : static_cast<std::int64_t>(groups.size()));
+  const auto n_groups = static_cast<std::int64_t>(prompt_groups(request, spec).size());
+  const WeightUse use =
+      weight_use(model, request.weight_budget, request.dtype, largest_group(request, spec));
+  for (const BlockUse& block : use.blocks) {
+    // Later groups find in memory what is kept.
+    const std::int64_t again = block.kept > 0 ? 0 : block.stored;
+    const double expert_share =
+        block.expert_values > 0
+            ? 1 - static_cast<double>(block.kept_experts) / static_cast<double>(block.expert_values)
+            : 0;
+    work.read_bytes +=
+        block.stored + block.expert_stored +
+        (n_groups - 1) * (again + static_cast<std::int64_t>(
+                                      expert_share * static_cast<double>(block.expert_stored)));
   }
-  if (spec.has_head)
-    work.read_bytes += head_stored_bytes(model) * static_cast<std::int64_t>(groups.size());
+  if (spec.has_head) work.read_bytes += head_stored_bytes(model) * n_groups;
   return work;
 }
 

@@ -214,8 +214,8 @@ class FileReader final : public CaptureReader {
   std::string default_run_;
   int layers_done_ = 0, runs_done_ = 0, runs_begun_ = 0;
   bool is_complete_ = false;
-  mutable std::string last_path_;
-  mutable h5::Handle last_group_;
+  mutable std::string last_path_, last_leaf_;
+  mutable h5::Handle last_group_, last_object_;
   mutable std::map<std::string, RunShapes> shapes_;  // of the runs that were asked for
 };
 
@@ -267,7 +267,8 @@ void FileReader::find_runs() {
 }
 
 // Walks down component by component, because HDF5 itself would follow a link anywhere. The group it
-// came through last is kept open: arrays are read group by group.
+// came through last is kept open, and what it found there: arrays are read group by group, and each
+// is asked for more than once (is it there, how large, its values).
 std::optional<h5::Handle> FileReader::find(const std::string& run, const std::string& path) const {
   std::vector<std::string_view> parts = split(path, '/');
   parts.insert(parts.begin(), run);
@@ -283,8 +284,15 @@ std::optional<h5::Handle> FileReader::find(const std::string& run, const std::st
     }
     last_group_ = std::move(at);
     last_path_ = group;
+    last_object_.reset();
   }
-  return step(last_group_ ? last_group_ : file_.root(), leaf, run, path);
+  if (!last_object_ || last_leaf_ != leaf) {
+    auto found = step(last_group_ ? last_group_ : file_.root(), leaf, run, path);
+    if (!found) return std::nullopt;
+    last_object_ = *std::move(found);
+    last_leaf_ = leaf;
+  }
+  return last_object_.share();
 }
 
 std::optional<h5::Handle> FileReader::step(const h5::Handle& parent, const std::string& name,
@@ -348,10 +356,10 @@ ModelFacts FileReader::model(const std::string& run) const {
     return required(h5::text_attribute(group, name, place), name, place);
   };
   const auto number = [&](const char* name) { return whole_number(group, name, place); };
-  const auto layers = [&] {
-    const int n = number("n_layers");
-    if (n < 1 || n > kMostLayers)
-      corrupt(fmt::format("{}: n_layers: expected 1 to {}, found {}", place, kMostLayers, n));
+  const auto within = [&](const char* name, int least, int most) {
+    const int n = number(name);
+    if (n < least || n > most)
+      corrupt(fmt::format("{}: {}: expected {} to {}, found {}", place, name, least, most, n));
     return n;
   };
   ModelFacts facts;
@@ -359,9 +367,9 @@ ModelFacts FileReader::model(const std::string& run) const {
   facts.source = text("source");
   facts.fingerprint = text("fingerprint");
   facts.architecture = text("architecture");
-  facts.n_layers = layers();
-  facts.n_heads = number("n_heads");
-  facts.n_kv_heads = number("n_kv_heads");
+  facts.n_layers = within("n_layers", 1, kMostLayers);
+  facts.n_heads = within("n_heads", 0, kMostHeads);
+  facts.n_kv_heads = within("n_kv_heads", 0, kMostHeads);
   facts.head_dim = number("head_dim");
   facts.d_model = number("d_model");
   facts.vocab_size = number("vocab_size");

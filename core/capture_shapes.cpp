@@ -104,14 +104,17 @@ void RunShapes::check(const std::string& path, const Dims& found, const std::str
     part = symbols_.at(std::string(*part)) == 1 ? parts.erase(part) : part + 1;
   }
   bool is_right = is_open ? found.size() >= parts.size() : found.size() == parts.size();
-  std::vector<std::string> expected;
-  for (std::size_t i = 0; i < parts.size(); ++i) {
-    const std::string symbol(parts[i]);
-    const auto size = size_of(symbol, path);
-    expected.push_back(size ? fmt::format("{}={}", symbol, *size) : symbol);
-    if (is_right && size) is_right = found[i] == *size;
+  for (std::size_t i = 0; is_right && i < parts.size(); ++i) {
+    const auto size = size_of(std::string(parts[i]), path);
+    if (size) is_right = found[i] == *size;
   }
   if (is_right) return;
+  std::vector<std::string> expected;
+  for (const std::string_view part : parts) {
+    const std::string symbol(part);
+    const auto size = size_of(symbol, path);
+    expected.push_back(size ? fmt::format("{}={}", symbol, *size) : symbol);
+  }
   throw Error(ErrorKind::corrupt,
               fmt::format("{}: expected the shape [{}{}], found [{}]", where,
                           fmt::join(expected, ", "), is_open ? ", …" : "", fmt::join(found, ", ")));

@@ -13,8 +13,8 @@ struct RunSizes {
   int n_layers = 0, n_heads = 0, vocab_size = 0, seq_len = 0;
 };
 
-// Blocks that a model has at most; checkpoints are held to the same.
-inline constexpr int kMostLayers = 1024;
+// Blocks that a model has at most, and heads of a block; checkpoints are held to the same.
+inline constexpr int kMostLayers = 1024, kMostHeads = 1 << 14;
 
 // Throws Error{corrupt} unless the list `path` of a run (layers, heads, rows, positions, token ids)
 // holds what core/FORMAT.md says: indices that exist, each once where they name an axis, or counts

@@ -66,6 +66,12 @@ Handle& Handle::operator=(Handle&& other) noexcept {
 
 Handle::~Handle() { reset(); }
 
+Handle Handle::share() const {
+  const Call call;
+  if (id_ >= 0) H5Iinc_ref(id_);
+  return Handle(id_);
+}
+
 RawId Handle::release() { return std::exchange(id_, -1); }
 
 void Handle::reset() {

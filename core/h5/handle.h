@@ -24,6 +24,8 @@ class Handle {
 
   RawId id() const { return id_; }
   explicit operator bool() const { return id_ >= 0; }
+  // A second owner of the same identifier, which is closed when both have gone.
+  Handle share() const;
   // Gives the identifier up without closing it.
   RawId release();
   void reset();

@@ -6,15 +6,19 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 
 namespace sinkscope::h5 {
+
+static_assert(std::endian::native == std::endian::little);
+
 namespace {
 
 // Little-endian number of `size` bytes; at most 2^62, which is beyond any file.
 std::int64_t number(const unsigned char* bytes, int size) {
   std::uint64_t value = 0;
-  for (int i = size; i-- > 0;) value = value << 8 | bytes[i];
+  std::memcpy(&value, bytes, static_cast<std::size_t>(size));
   return static_cast<std::int64_t>(std::min(value, std::uint64_t{1} << 62));
 }
 
@@ -61,6 +65,12 @@ std::vector<unsigned char> TextHeap::bytes(std::int64_t offset, std::int64_t n) 
   return out;
 }
 
+// Of several with one index, the last.
+const TextHeap::Object* TextHeap::Collection::find(std::int64_t index) const {
+  const auto after = std::ranges::upper_bound(objects, index, {}, &Object::index);
+  return after == objects.begin() || (after - 1)->index != index ? nullptr : &*(after - 1);
+}
+
 const TextHeap::Collection& TextHeap::collection(std::int64_t address) {
   if (const auto known = recent_.find(address); known != recent_.end()) return known->second;
   const auto header = bytes(address, 16);
@@ -78,9 +88,12 @@ const TextHeap::Collection& TextHeap::collection(std::int64_t address) {
     if (length > size - at - 16) {
       corrupt(fmt::format("text {} of the heap at {} reaches out of it", index, address));
     }
-    heap.objects[static_cast<int>(index)] = {at + 16, length};
+    heap.objects.push_back({index, at + 16, length});
     at += 16 + round_up_8(length);
   }
+  // HDF5 writes them in order, others need not.
+  if (!std::ranges::is_sorted(heap.objects, {}, &Object::index))
+    std::ranges::stable_sort(heap.objects, {}, &Object::index);
   if (recent_.size() >= kMostRecent) recent_.clear();
   return recent_.emplace(address, std::move(heap)).first->second;
 }
@@ -90,13 +103,13 @@ std::string TextHeap::text(const Reference& reference) {
   const std::int64_t address = number(reference.data() + 4, 8);
   if (length == 0) return {};
   const Collection& heap = collection(address);
-  const auto found = heap.objects.find(static_cast<int>(number(reference.data() + 12, 4)));
-  if (found == heap.objects.end() || found->second.size < length) {
+  const Object* found = heap.find(number(reference.data() + 12, 4));
+  if (found == nullptr || found->size < length) {
     corrupt(fmt::format("a text of {} bytes is not in the heap at {}", length, address));
   }
   left_to_read_ -= length;
   if (left_to_read_ < 0) corrupt("the texts are larger than their file");
-  const auto* begin = heap.bytes.data() + found->second.begin;
+  const auto* begin = heap.bytes.data() + found->begin;
   const auto* end = std::find(begin, begin + length, '\0');
   return {begin, end};
 }

@@ -35,12 +35,13 @@ class TextHeap {
   std::optional<Reference> attribute(const Handle& object, const std::string& name);
 
  private:
+  struct Object {
+    std::int64_t index, begin, size;
+  };
   struct Collection {
     std::vector<unsigned char> bytes;
-    struct Span {
-      std::int64_t begin, size;
-    };
-    std::map<int, Span> objects;
+    std::vector<Object> objects;  // by index
+    const Object* find(std::int64_t index) const;
   };
 
   std::vector<unsigned char> bytes(std::int64_t offset, std::int64_t n);

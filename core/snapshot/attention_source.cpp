@@ -53,11 +53,12 @@ std::vector<int> bin_positions(int n_bins, int seq_len) {
 
 void fill_statistics_place(const CaptureReader& reader, const RunFacts& facts,
                            const AttentionRequest& request, AttentionPlace& place) {
+  // Its dims first: only a dataset of that many heads makes the list below worth its memory.
+  const int side = static_cast<int>(reader.dims(facts.run, place.dataset).back());
   const std::vector<int> heads = first_positions(facts.model.n_heads);
   place.slots = slots_of(facts.attention_layers, heads, request);
   if (place.slots.empty())
     not_there(facts, "no such layer with softmax attention, or no such head");
-  const int side = static_cast<int>(reader.dims(facts.run, place.dataset).back());
   const int n = facts.seq_len();
   if (place.source == AttentionSource::thumbnail) {
     place.queries = bin_positions(side, n);

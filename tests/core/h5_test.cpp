@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <hdf5.h>
 
+#include <algorithm>
 #include <cmath>
 #include <fstream>
 #include <functional>
@@ -276,6 +277,29 @@ TEST(HostileCapture, TextsMustLieInTheirHeap) {
   }
 }
 
+TEST(HostileCapture, TextsMayLieInAnyOrderInTheirHeap) {
+  const std::string path = test::scratch_folder() + "/run.h5";
+  test::write_sample_capture(path);
+  const auto texts = [&] {
+    return CaptureReader::open(path)->read_texts("run0", "residual/sites");
+  };
+  const auto before = texts();
+  std::ifstream in(path, std::ios::binary);
+  std::string bytes((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
+  // An object of the heap is its index, its length (16 bytes together) and its text, padded to 24
+  // bytes here; these two are neighbours.
+  int n_swapped = 0;
+  for (std::size_t at = 0; (at = bytes.find("blocks.0.hook_resid_mid", at + 1)) < bytes.size();) {
+    ASSERT_EQ(bytes.find("blocks.0.hook_resid_pre", at), at + 40);
+    std::swap_ranges(&bytes[at - 16], &bytes[at + 24], &bytes[at + 24]);
+    at += 40;
+    ++n_swapped;
+  }
+  EXPECT_EQ(n_swapped, 2);  // one for each run
+  std::ofstream(path, std::ios::binary) << bytes;
+  EXPECT_EQ(texts(), before);
+}
+
 // Reads everything below a group; errors are fine, crashes are not.
 void read_all(const CaptureReader& reader, const std::string& run, const std::string& group,
               int depth) {
@@ -341,13 +365,20 @@ TEST(HostileCapture, HeadersMustMakeSense) {
               H5Ldelete(file, "/run1", H5P_DEFAULT);
             }).kind(),
             ErrorKind::corrupt);
-  const std::string path = tampered([&](hid_t file) {
-    const hid_t model = H5Gopen2(file, "/run0/model", H5P_DEFAULT);
-    set(model, "n_heads", -2);
-    H5Gclose(model);
-  });
-  EXPECT_THAT(refusal(path, ErrorKind::corrupt, "attention/key_mass"),
+  const auto of_model = [&](const char* name, std::int32_t value) {
+    return tampered([&](hid_t file) {
+      const hid_t model = H5Gopen2(file, "/run0/model", H5P_DEFAULT);
+      set(model, name, value);
+      H5Gclose(model);
+    });
+  };
+  EXPECT_THAT(refusal(of_model("n_heads", -2), ErrorKind::corrupt, "attention/key_mass"),
               HasSubstr("run0/model: attribute n_heads: expected a count, found -2"));
+  // A list of that many heads would be 8 GB.
+  EXPECT_THAT(refusal(of_model("n_heads", 2'147'483'647), ErrorKind::corrupt, "attention/key_mass"),
+              HasSubstr("run0/model: n_heads: expected 0 to 16384, found 2147483647"));
+  EXPECT_THAT(refusal(of_model("n_kv_heads", 16'385), ErrorKind::corrupt, "attention/key_mass"),
+              HasSubstr("run0/model: n_kv_heads: expected 0 to 16384, found 16385"));
 }
 
 TEST(HostileCapture, MissingListsAreNotGuessed) {

@@ -177,7 +177,7 @@ class Program {
  public:
   Program(hid_t file, const std::vector<std::string>& objects) : file_(file), objects_(objects) {}
 
-  std::string run(const Change& change) {
+  CaptureMutator::Changed run(const Change& change) {
     const std::string& path = objects_[change.object % objects_.size()];
     const std::string& other = objects_[change.other % objects_.size()];
     switch (change.what % kKinds) {
@@ -200,10 +200,10 @@ class Program {
       case 5:
       case 6:
         attribute(path, change);
-        break;
+        return {path, attribute_name(change)};
       case 7:
         H5Adelete_by_name(file_, path.c_str(), attribute_name(change), H5P_DEFAULT);
-        break;
+        return {path, attribute_name(change)};
       case 8:
       case 9:
         values(path, change.value);
@@ -215,7 +215,7 @@ class Program {
         H5Ocopy(file_, other.c_str(), file_, path.c_str(), H5P_DEFAULT, H5P_DEFAULT);
         break;
     }
-    return path;
+    return {path, ""};
   }
 
  private:
@@ -375,7 +375,7 @@ CaptureMutator::Mutated CaptureMutator::mutate(std::span<const std::uint8_t> byt
   std::vector<Change> to_heaps;
   for (int i = 0; i < kMostChanges && bytes.size() >= kChangeBytes; ++i) {
     const Change change = change_at(bytes);
-    made.paths.push_back(program.run(change));
+    made.changed.push_back(program.run(change));
     if (change.what % kKinds == kHeapKind) to_heaps.push_back(change);
     bytes = bytes.subspan(kChangeBytes);
   }

@@ -19,9 +19,13 @@ class CaptureMutator {
   // `image`: the bytes of the capture.
   explicit CaptureMutator(std::string image);
 
+  struct Changed {
+    std::string path;       // from the root, without "/" in front
+    std::string attribute;  // of it; "" for the object itself
+  };
   struct Mutated {
     std::string image;
-    std::vector<std::string> paths;  // that were changed, from the root, without "/" in front
+    std::vector<Changed> changed;
   };
   // Every ten bytes of `program` are one change; what HDF5 does not allow is left out.
   Mutated mutate(std::span<const std::uint8_t> program) const;

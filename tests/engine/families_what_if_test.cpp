@@ -148,7 +148,8 @@ TEST(FamilyWhatIfs, AnEncodersStatesAreEdited) {
 
 // The sink logits of GPT-OSS and its kin: softmax takes them out, "checkpoint" is what they are.
 TEST(FamilyWhatIfs, SinkLogitsGoAndComeBack) {
-  for (const char* name : {"gpt_oss", "granite_swa", "flint", "inkling2", "deepseek_v4"}) {
+  for (const char* name : {"gpt_oss", "gpt_oss_mxfp4", "mimo_v2_flash", "granite_swa", "flint",
+                           "inkling2", "deepseek_v4"}) {
     SINKSCOPE_REQUIRE_SHARED(folder, std::string("oracles/") + name);
     const std::vector<Losses> got = losses(
         opened(folder), {R"({"edit":"attention.normalizer","kind":"softmax"})",

@@ -3,9 +3,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cctype>
 #include <filesystem>
 #include <sstream>
 
+#include "capture/record/site.h"
 #include "tests/app/cli_run.h"
 #include "tests/support/shared_files.h"
 
@@ -99,6 +101,29 @@ TEST(DocumentCommands, OnlyShellFencesCount) {
   EXPECT_THAT(commands_in(text), ::testing::ElementsAre("info MODEL", "norms MODEL", "--help"));
   EXPECT_TRUE(needs_engine("capture MODEL -o a.h5"));
   EXPECT_FALSE(needs_engine("info MODEL"));
+}
+
+// Not as the beginning of a longer name.
+bool has_word(const std::string& text, const std::string& word) {
+  for (std::size_t at = text.find(word); at != std::string::npos; at = text.find(word, at + 1)) {
+    const char behind = at + word.size() < text.size() ? text[at + word.size()] : ' ';
+    if (std::isalnum(static_cast<unsigned char>(behind)) == 0 && behind != '_') return true;
+  }
+  return false;
+}
+
+// The mixes of several streams share their names: "hyper_*.hook_norm".
+TEST(Docs, FormatNamesEverySiteWithStatistics) {
+  const std::string text = document("core/FORMAT.md");
+  const std::size_t begin = text.find("## 8 stats"), end = text.find("## 9 taps");
+  ASSERT_LT(begin, end);
+  const std::string section = text.substr(begin, end - begin);
+  for (const Site site : kAllSites) {
+    std::string hook = hook_name(site);
+    if (!has_statistics(site)) continue;
+    if (is_stream_site(site)) hook = "hyper_*" + hook.substr(hook.find('.'));
+    EXPECT_TRUE(has_word(section, hook)) << hook;
+  }
 }
 
 }  // namespace

@@ -2,11 +2,14 @@
 #include "core/mechanisms.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <limits>
 
+#include "core/capture_values.h"
 #include "core/error.h"
 
 namespace sinkscope {
@@ -56,6 +59,23 @@ class MechanismReader {
     return reader_.read_f64(run_, path, start, count);
   }
 
+  // Of a tap [N, n, T] or [N, n, T, sources]: the format leaves the shape of taps open, what is
+  // counted out below is held to what a model has.
+  std::vector<std::int64_t> tap_dims(const std::string& path, std::size_t rank,
+                                     std::int64_t most) const {
+    std::vector<std::int64_t> dims = reader_.dims(run_, path);
+    const std::int64_t T = reader_.dims(run_, "input/token_ids").front(),
+                       most_sources = reader_.model(run_).n_layers + 1;  // and the stream
+    if (dims.size() != rank || dims[1] > most || dims[2] != T || T == 0 ||
+        (rank == 4 && dims[3] > most_sources))
+      throw Error(
+          ErrorKind::corrupt,
+          fmt::format("{}: {}/{}: expected [N, {} at most, {}{}], found [{}]", reader_.path(), run_,
+                      path, most, T, rank == 4 ? fmt::format(", {} at most", most_sources) : "",
+                      fmt::join(dims, ", ")));
+    return dims;
+  }
+
   // Mean over the first token and the rest together, by dimension.
   std::vector<double> mean_of(const std::string& stats, std::int64_t at) const {
     const std::vector<double> n1 = row(stats + "/dim_first/count", at),
@@ -98,7 +118,7 @@ class MechanismReader {
     for (const auto& [layer, at] : rows(stats)) {
       std::vector<double> mean = mean_of(stats, at);
       while (!mean.empty() && std::isnan(mean.back())) mean.pop_back();
-      const std::size_t width = mean.size() / H;
+      const std::size_t width = H > 0 ? mean.size() / H : 0;
       std::vector<double> heads;
       for (std::size_t h = 0; h < H; ++h) {
         double sum = 0;
@@ -142,11 +162,8 @@ class MechanismReader {
   void read_depth(const std::string& place) {
     const std::string group = "taps/" + place + ".hook_weights", path = group + "/values";
     if (!reader_.has(run_, path)) return;
-    const std::vector<std::int64_t> dims = reader_.dims(run_, path);  // [N,Q,T,S]
-    if (dims.size() != 4)
-      throw Error(ErrorKind::corrupt, fmt::format("{}: {}/{}: expected 4 dimensions, found {}",
-                                                  reader_.path(), run_, path, dims.size()));
     static const char* const kInputs[] = {" (queries)", " (keys)", " (values)"};
+    const std::vector<std::int64_t> dims = tap_dims(path, 4, std::ssize(kInputs));  // [N,Q,T,S]
     const auto T = static_cast<int>(dims[2]), S = static_cast<int>(dims[3]);
     for (const auto& [layer, at] : rows(group)) {
       const std::string name = layer < 0 ? place : fmt::format("blocks.{}.{}", layer, place);
@@ -163,8 +180,7 @@ class MechanismReader {
         for (int t = 0; t < T; ++t)
           weights.insert(weights.end(), all.begin() + std::int64_t{t} * S,
                          all.begin() + std::int64_t{t} * S + sources);
-        out_.depth.push_back(
-            {name + (q < 3 ? kInputs[q] : ""), layer, depth_use(weights, T, sources)});
+        out_.depth.push_back({name + kInputs[q], layer, depth_use(weights, T, sources)});
       }
       if (n_inputs == 1) out_.depth.back().target = name;
     }
@@ -174,14 +190,13 @@ class MechanismReader {
     const std::string group = "taps/linear.hook_state_norm", path = group + "/values";
     std::vector<std::vector<double>> means, last;
     for (const auto& [layer, at] : rows(group)) {
-      const auto heads = static_cast<std::size_t>(reader_.dims(run_, path).at(1));
+      const std::vector<std::int64_t> dims = tap_dims(path, 3, kMostHeads);
+      const auto heads = static_cast<std::size_t>(dims[1]), T = static_cast<std::size_t>(dims[2]);
       const std::vector<double> values = row(path, at);
-      const std::size_t T = heads > 0 ? values.size() / heads : 0;
       out_.linear_layers.push_back(layer);
       means.push_back(head_means(values, heads));
       last.emplace_back();
-      for (std::size_t h = 0; h < heads; ++h)
-        last.back().push_back(T > 0 ? values[(h + 1) * T - 1] : kNaN);
+      for (std::size_t h = 0; h < heads; ++h) last.back().push_back(values[(h + 1) * T - 1]);
     }
     out_.state_norm = matrix(means);
     out_.last_state_norm = matrix(last);

@@ -54,7 +54,7 @@ NonFinite find_non_finite(const CaptureReader& reader, const std::string& run, i
   const int n_tokens = reader.input(run).seq_len();
   std::string group;
   std::size_t first_row = 0;
-  std::vector<int> bad;  // [T] of the first site
+  std::vector<std::int64_t> bad;  // [T] of the first site
   for (const std::string& hook : reader.children(run, "stats")) {
     const std::string here = "stats/" + hook;
     if (!reader.has(run, here + "/token/n_nan")) continue;
@@ -63,7 +63,8 @@ NonFinite find_non_finite(const CaptureReader& reader, const std::string& run, i
     const std::vector<int> n_nan = read_counts(reader, run, here + "/token/n_nan", n);
     const std::vector<int> n_inf = read_counts(reader, run, here + "/token/n_inf", n);
     for (std::size_t i = 0; i < n; ++i) {
-      const int here_bad = std::max(n_nan[i], 0) + std::max(n_inf[i], 0);  // −1: not yet recorded
+      // −1: not yet recorded
+      const std::int64_t here_bad = std::int64_t{std::max(n_nan[i], 0)} + std::max(n_inf[i], 0);
       const std::size_t row = i / static_cast<std::size_t>(n_tokens);
       if (here_bad == 0 || layers[row] >= layers_end) continue;
       const SiteName site{hook, layers[row]};
@@ -80,8 +81,9 @@ NonFinite find_non_finite(const CaptureReader& reader, const std::string& run, i
   }
   if (found.count == 0) return found;
   const bool is_first = found.token == 0;
-  const auto n_bad =
-      is_first ? 1 : std::count_if(bad.begin() + 1, bad.end(), [](int count) { return count > 0; });
+  const auto n_bad = is_first ? 1
+                              : std::count_if(bad.begin() + 1, bad.end(),
+                                              [](std::int64_t count) { return count > 0; });
   found.dim = first_dim(reader, run, group + (is_first ? "/dim_first/" : "/dim_rest/"),
                         static_cast<std::int64_t>(first_row), is_first ? 1 : n_tokens - 1,
                         static_cast<int>(n_bad));

@@ -8,6 +8,7 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
+#include "core/error.h"
 #include "core/sink_report.h"
 #include "core/snapshot/norms_snapshot.h"
 #include "core/snapshot/overview_snapshot.h"
@@ -150,6 +151,40 @@ TEST(Mechanisms, OfAnUnfinishedRunWholeBlocksOnly) {
   EXPECT_THAT(m.gate_layers, ElementsAre(0));
   EXPECT_TRUE(m.depth.empty());
   EXPECT_TRUE(m.linear_layers.empty());
+}
+
+// Taps may have any shape in a stranger's file, and a model no heads.
+TEST(Mechanisms, OfAStrangersShapesAreRefused) {
+  struct Case {
+    const char* tap;
+    std::vector<std::int64_t> dims;
+    const char* says;
+  };
+  for (const Case& c : {
+           Case{"linear.hook_state_norm", {1}, "expected [N, 16384 at most, 4], found [1]"},
+           Case{"linear.hook_state_norm", {1, 1LL << 40, 0}, "found [1, 1099511627776, 0]"},
+           Case{"linear.hook_state_norm", {1, 16'385, 4}, "found [1, 16385, 4]"},
+           Case{"depth_attn.hook_weights", {1, 4, 4, 3}, "expected [N, 3 at most, 4, 4 at most]"},
+           Case{"depth_attn.hook_weights", {1, 3, 5, 3}, "found [1, 3, 5, 3]"},
+           Case{"depth_final.hook_weights", {1, 1, 4, 5}, "found [1, 1, 4, 5]"},
+           Case{"depth_final.hook_weights", {1, 1, 0, 0x7fffffff}, "found [1, 1, 0, 2147483647]"},
+       }) {
+    test::FakeCapture capture = capture_of();
+    std::int64_t n = 1;
+    for (const std::int64_t dim : c.dims) n *= dim;
+    capture.put("run0", std::string("taps/") + c.tap + "/values", c.dims,
+                std::vector<double>(static_cast<std::size_t>(n), 0.5));
+    try {
+      read_mechanisms(capture, "run0", 3);
+      ADD_FAILURE() << c.tap << ": expected an Error";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::corrupt);
+      EXPECT_THAT(error.what(), HasSubstr(c.says));
+    }
+  }
+  test::FakeCapture without_heads = capture_of();
+  without_heads.facts.n_heads = 0;
+  EXPECT_EQ(read_mechanisms(without_heads, "run0", 3).attn_gate.cols(), 0);
 }
 
 TEST(Mechanisms, StandInAllThreeFormsOfTheReport) {

@@ -249,6 +249,22 @@ TEST(SinkReport, OneTokenHasNoResidualSinksToLookFor) {
               HasSubstr("no peer-reviewed threshold exists]\n  cannot be looked for: no finite"));
 }
 
+// A stranger's counts may be as large as the type allows.
+TEST(NonFiniteValues, OfBothKindsAreCountedBeyond32Bits) {
+  FakeCapture capture;
+  test::add_planted_run(capture, "run0", false);
+  const std::string token = "stats/hook_resid_mid/token/";
+  const auto dims = capture.dims("run0", token + "n_nan");
+  std::vector<double> counts(static_cast<std::size_t>(dims[0] * dims[1]), 0);
+  counts[3] = 2'147'483'647;
+  capture.put("run0", token + "n_nan", dims, counts);
+  counts[3] = 255;
+  capture.put("run0", token + "n_inf", dims, counts);
+  const NonFinite found = find_non_finite(capture, "run0", 99);
+  EXPECT_EQ(found.count, 2'147'483'902);
+  EXPECT_EQ(found.token, 3);
+}
+
 // FC-44: a value that overflowed is told by its place, and never read as "nothing there".
 TEST(FieldCases, FC44_NonFiniteValuesAreNamedByTheirPlaceAndLeaveNothingRuledOut) {
   constexpr int kBadToken = 4, kBadDim = 3, kState = Planted::n_tokens * Planted::width;

@@ -343,6 +343,10 @@ std::string base_capture() {
   layout.sites.push_back({"hook_resid_pre", {0}, 6, false, true});
   layout.sites.push_back({"hook_resid_mid", {0, 1, 2}, 6, false, true});
   layout.sites.push_back({"ln1.hook_out", {0, 1, 2}, 6, true, false});
+  // What the mechanisms of live models leave, which readers take apart by their own rules.
+  layout.sites.push_back({"attn.hook_gate", {0, 2}, 12, false, false});
+  layout.taps.push_back({"linear.hook_state_norm", {1}, {3, kSeqLen}});
+  layout.taps.push_back({"depth_attn.hook_weights", {1}, {3, kSeqLen, 4}});
   const int n_runs = static_cast<int>(layout.runs.size()), n_blocks = layout.model.n_layers;
   {
     const auto writer = CaptureWriter::create(path, layout, CaptureWriter::Existing::overwrite);

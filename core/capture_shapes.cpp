@@ -29,7 +29,7 @@ RunShapes::RunShapes(const ModelFacts& model, DimsOf dims_of, const std::string&
                {"L+1", std::int64_t{model.n_layers} + 1},
                {"2L", std::int64_t{2} * model.n_layers}} {
   const auto seq_len = axis("input/token_ids", 1, 0);
-  if (!seq_len) {
+  if (!seq_len || *seq_len < 1) {
     throw Error(ErrorKind::corrupt, where + "/input/token_ids: expected a list of token ids");
   }
   sizes_.seq_len = static_cast<int>(std::min<std::int64_t>(*seq_len, 1 << 30));

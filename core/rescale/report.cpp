@@ -18,7 +18,7 @@ namespace {
 void check(const CaptureReader& reader, const std::string& run, const ModelFacts& model,
            const RescaleReport& report) {
   const RescaleOptions& options = report.options;
-  if (model.n_kv_heads < 1 || model.n_heads % model.n_kv_heads != 0)
+  if (model.n_kv_heads < 1 || model.n_heads < 1 || model.n_heads % model.n_kv_heads != 0)
     throw Error(ErrorKind::corrupt,
                 fmt::format("{}: expected n_heads a multiple of n_kv_heads, found {} and {}",
                             reader.path(), model.n_heads, model.n_kv_heads));

@@ -160,6 +160,16 @@ TEST(HostileCapture, ShapesMustBeThoseOfTheFormat) {
   EXPECT_THAT(refusal(path, ErrorKind::corrupt, "logits/top_logprob"), HasSubstr("[T=7, k=3]"));
 }
 
+// Readers take the first and the last token without asking.
+TEST(HostileCapture, RunsHaveTokens) {
+  const std::string path = tampered([](hid_t file) {
+    replace(file, "/run0/input/token_ids", H5T_STD_I32LE, {0});
+    replace(file, "/run0/attention/value_norm", H5T_IEEE_F32LE, {2, 2, 0});
+  });
+  EXPECT_THAT(refusal(path, ErrorKind::corrupt, "attention/value_norm"),
+              HasSubstr("run0/input/token_ids: expected a list of token ids"));
+}
+
 TEST(HostileCapture, TypesMustBeKnown) {
   const std::string path = tampered([](hid_t file) {
     replace(file, "/run0/attention/key_mass", H5T_STD_U16LE, {2, 4, 7});

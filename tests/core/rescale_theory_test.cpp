@@ -7,7 +7,10 @@
 #include <random>
 #include <vector>
 
+#include "core/error.h"
+#include "core/rescale/report.h"
 #include "core/rescale/theory.h"
+#include "tests/core/planted_capture.h"
 
 namespace sinkscope {
 namespace {
@@ -164,6 +167,22 @@ TEST(RescaleTheory, SeveralOutliersTogether) {
   const std::vector<float> h = {3, 0, -4, 12};
   const std::vector<int> dims = {0, 2};
   EXPECT_DOUBLE_EQ(joint_r2(h, dims), 25.0 / 169);
+}
+
+// A stranger's capture: heads are divided by.
+TEST(RescaleReport, AModelWithoutHeadsIsRefused) {
+  test::FakeCapture capture;
+  test::add_planted_run(capture, "run0");
+  capture.facts.n_heads = 0;
+  try {
+    rescale_report(capture, "run0", {});
+    ADD_FAILURE() << "expected an Error";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::corrupt);
+    EXPECT_STREQ(
+        error.what(),
+        (capture.path() + ": expected n_heads a multiple of n_kv_heads, found 0 and 1").c_str());
+  }
 }
 
 }  // namespace

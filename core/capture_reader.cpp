@@ -115,6 +115,10 @@ class FileReader final : public CaptureReader {
                               const Dims& count) const override {
     return read_box<float>(dataset(run, path), ElementType::f32, start, count);
   }
+  void read_f32_into(const std::string& run, const std::string& path, const Dims& start,
+                     const Dims& count, std::vector<float>& into) const override {
+    read_box_into(dataset(run, path), ElementType::f32, start, count, into);
+  }
   std::vector<int> read_i32(const std::string& run, const std::string& path) const override {
     const h5::Dataset data = dataset(run, path);
     if (data.type() != ElementType::i32) {
@@ -199,9 +203,15 @@ class FileReader final : public CaptureReader {
   template <class T>
   static std::vector<T> read_box(const h5::Dataset& data, ElementType type, const Dims& start,
                                  const Dims& count) {
-    std::vector<T> values(static_cast<std::size_t>(data.readable(start, count)));
-    data.read(start, count, type, values.data());
+    std::vector<T> values;
+    read_box_into(data, type, start, count, values);
     return values;
+  }
+  template <class T>
+  static void read_box_into(const h5::Dataset& data, ElementType type, const Dims& start,
+                            const Dims& count, std::vector<T>& into) {
+    into.resize(static_cast<std::size_t>(data.readable(start, count)));
+    data.read(start, count, type, into.data());
   }
   template <class T>
   std::vector<T> read_all(const std::string& run, const std::string& path, ElementType type) const {

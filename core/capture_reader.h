@@ -49,6 +49,14 @@ class CaptureReader {
   virtual std::vector<float> read_f32(const std::string& run, const std::string& path,
                                       const std::vector<std::int64_t>& start,
                                       const std::vector<std::int64_t>& count) const = 0;
+  // A box into a buffer, which becomes as large as the box: new memory costs as much as the
+  // reading.
+  virtual void read_f32_into(const std::string& run, const std::string& path,
+                             const std::vector<std::int64_t>& start,
+                             const std::vector<std::int64_t>& count,
+                             std::vector<float>& into) const {
+    into = read_f32(run, path, start, count);
+  }
   virtual std::vector<int> read_i32(const std::string& run, const std::string& path) const = 0;
   virtual std::vector<std::string> read_texts(const std::string& run,
                                               const std::string& path) const = 0;

@@ -7,6 +7,8 @@
 #include <cmath>
 #include <limits>
 
+#include "core/stream_blocks.h"
+
 namespace sinkscope {
 namespace {
 
@@ -43,13 +45,12 @@ void tensor_kurtosis(const std::vector<SiteStats>& sites, const SinkOptions& opt
   }
   NamedColumn channel_mean{"pearson_channel_mean", {}}, channel_max{"pearson_channel_max", {}};
   for (const SiteStats& site : sites) {
-    const PartStats both = join(site.first, site.rest);
-    const Moments all = tensor_moments(both);
+    const Moments all = tensor_moments(site.both);
     for (std::size_t i = 0; i < columns.size(); ++i) {
       columns[i].second.push_back(kurtosis(all, kFlavors[i], options.qualcomm_eps));
     }
     Summary channels;
-    for (const Moments& m : both.moments) channels.add(kurtosis(m, KurtosisFlavor::pearson));
+    for (const Moments& m : site.both.moments) channels.add(kurtosis(m, KurtosisFlavor::pearson));
     channel_mean.second.push_back(channels.mean());
     channel_max.second.push_back(channels.max);
   }
@@ -61,34 +62,41 @@ void tensor_kurtosis(const std::vector<SiteStats>& sites, const SinkOptions& opt
 void stream_quantities(const CaptureReader& reader, const std::string& run, const RunInput& input,
                        const std::vector<SiteStats>& sites, const std::vector<int>& stream_indices,
                        const SinkOptions& options, ResidualReport& report) {
-  NamedColumn pearson{"pearson_token_mean", {}}, qualcomm{"qualcomm_token_mean", {}};
-  std::vector<VectorD> hits;  // [L+1][D] positions with |h| ≥ min_abs, block states only
-  int n_positions = 0;
-  const float min_abs = float_not_below(options.outlier_features.min_abs);
+  struct OfSite {
+    Summary pearson, qualcomm;
+    Eigen::ArrayXi hits;  // [D] positions with |h| ≥ min_abs
+    int n_positions = 0;
+  };
+  std::vector<OfSite> found(sites.size());
+  std::vector<StreamSite> places;
   for (std::size_t s = 0; s < sites.size(); ++s) {
-    Summary pearson_tokens, qualcomm_tokens;
     const int width = sites[s].first.width();
-    Eigen::ArrayXi state_hits = Eigen::ArrayXi::Zero(width);
-    n_positions = 0;
-    for_each_stream_block(
-        reader, run, stream_indices[s], width, [&](int begin, const ConstMapF& rows) {
-          for (Eigen::Index i = 0; i < rows.rows(); ++i) {
-            const int position = begin + static_cast<int>(i);
-            if (!options.at.matches(position,
-                                    input.token_ids[static_cast<std::size_t>(position)])) {
-              continue;
-            }
-            ++n_positions;
-            const auto row = rows.row(i);
-            const Moments m = moments_of({row.data(), static_cast<std::size_t>(row.size())});
-            pearson_tokens.add(kurtosis(m, KurtosisFlavor::pearson));
-            qualcomm_tokens.add(kurtosis(m, KurtosisFlavor::qualcomm, options.qualcomm_eps));
-            for (int d = 0; d < width; ++d) state_hits[d] += std::abs(row[d]) >= min_abs;
-          }
-        });
-    pearson.second.push_back(pearson_tokens.mean());
-    qualcomm.second.push_back(qualcomm_tokens.mean());
-    if (sites[s].site.hook != "hook_resid_mid") hits.push_back(state_hits.cast<double>());
+    places.push_back({stream_indices[s], width});
+    found[s].hits = Eigen::ArrayXi::Zero(width);
+  }
+  const float min_abs = float_not_below(options.outlier_features.min_abs);
+  for_each_stream_block(reader, run, places, [&](std::size_t s, int begin, const ConstMapF& rows) {
+    OfSite& of = found[s];
+    for (Eigen::Index i = 0; i < rows.rows(); ++i) {
+      const int position = begin + static_cast<int>(i);
+      if (!options.at.matches(position, input.token_ids[static_cast<std::size_t>(position)]))
+        continue;
+      ++of.n_positions;
+      const auto row = rows.row(i);
+      const Moments m = moments_of({row.data(), static_cast<std::size_t>(row.size())});
+      of.pearson.add(kurtosis(m, KurtosisFlavor::pearson));
+      of.qualcomm.add(kurtosis(m, KurtosisFlavor::qualcomm, options.qualcomm_eps));
+      for (Eigen::Index d = 0; d < row.size(); ++d) of.hits[d] += std::abs(row[d]) >= min_abs;
+    }
+  });
+  NamedColumn pearson{"pearson_token_mean", {}}, qualcomm{"qualcomm_token_mean", {}};
+  std::vector<VectorD> hits;  // [L+1][D], block states only
+  int n_positions = 0;
+  for (std::size_t s = 0; s < sites.size(); ++s) {
+    pearson.second.push_back(found[s].pearson.mean());
+    qualcomm.second.push_back(found[s].qualcomm.mean());
+    n_positions = found[s].n_positions;
+    if (sites[s].site.hook != "hook_resid_mid") hits.push_back(found[s].hits.cast<double>());
   }
   if (hits.empty()) return;
   MatrixD all_hits(static_cast<Eigen::Index>(hits.size()), hits.front().size());
@@ -120,9 +128,9 @@ void outlier_tensors(RunStats& stats, const SinkOptions& options, int n_layers, 
   for (const SiteName& name : sites) {
     if (!stats.has(name)) continue;
     const SiteStats site = stats.site(name);
-    const PartStats both = join(site.first, site.rest);
-    const double norm = largest(both).value;
-    const double k = kurtosis(tensor_moments(both), KurtosisFlavor::qualcomm, options.qualcomm_eps);
+    const double norm = largest(site.both).value;
+    const double k =
+        kurtosis(tensor_moments(site.both), KurtosisFlavor::qualcomm, options.qualcomm_eps);
     out.names.push_back(name.text());
     out.inf_norm.push_back(norm);
     out.kurtosis.push_back(k);

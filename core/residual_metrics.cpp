@@ -85,18 +85,20 @@ bool is_massive(double abs_value, const StateScale& scale, const MassiveCriterio
 M2 m2_of(std::span<const double> mean_abs) {
   const double median = lower_median(mean_abs);
   if (std::isnan(median)) return {kNaN, -1};
-  const int dim = sorted_dims(mean_abs).front();
-  return {mean_abs[static_cast<std::size_t>(dim)] / median, dim};
+  const auto largest = std::max_element(mean_abs.begin(), mean_abs.end(), [](double a, double b) {
+    return !std::isnan(b) && (std::isnan(a) || a < b);
+  });
+  return {*largest / median, static_cast<int>(largest - mean_abs.begin())};
 }
 
 std::vector<int> dims_above_median(std::span<const double> mean_abs, double threshold) {
   const double limit = threshold * lower_median(mean_abs);
   std::vector<int> dims;
-  for (const int d : sorted_dims(mean_abs)) {
-    const double value = mean_abs[static_cast<std::size_t>(d)];
-    if (!(value >= limit) || value == 0) break;
-    dims.push_back(d);
-  }
+  for (std::size_t d = 0; d < mean_abs.size(); ++d)
+    if (mean_abs[d] >= limit && mean_abs[d] != 0) dims.push_back(static_cast<int>(d));
+  std::stable_sort(dims.begin(), dims.end(), [&](int a, int b) {
+    return mean_abs[static_cast<std::size_t>(a)] > mean_abs[static_cast<std::size_t>(b)];
+  });
   return dims;
 }
 

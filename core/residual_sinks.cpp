@@ -32,13 +32,19 @@ std::vector<IndexedSite> recorded_sites(const CaptureReader& reader, const std::
 
 bool is_block_state(const SiteName& site) { return site.hook != "hook_resid_mid"; }
 
-// (token, dim) entries of a state whose |h| the statistics know exactly.
-std::vector<Peak> known_entries(const SiteStats& site) {
-  std::vector<Peak> entries = site.token_peaks;
+// The massive ones among the (token, dim) entries of a state whose |h| the statistics know exactly,
+// largest first.
+std::vector<Peak> massive_entries(const SiteStats& site, const StateScale& scale,
+                                  const MassiveCriterion& criterion) {
+  std::vector<Peak> entries;
+  const auto add = [&](const Peak& p) {
+    if (is_massive(p.value, scale, criterion)) entries.push_back(p);
+  };
+  for (const Peak& p : site.token_peaks) add(p);
   for (const PartStats* part : {&site.first, &site.rest}) {
     for (int d = 0; d < part->width(); ++d) {
       const auto j = static_cast<std::size_t>(d);
-      if (part->max_token[j] >= 0) entries.push_back({part->max_abs[j], part->max_token[j], d});
+      if (part->max_token[j] >= 0) add({part->max_abs[j], part->max_token[j], d});
     }
   }
   std::stable_sort(entries.begin(), entries.end(),
@@ -54,14 +60,11 @@ void find_massive(const std::vector<SiteStats>& sites, const SinkOptions& option
   criterion.mode = resolve_mode(criterion.mode, largest_abs, criterion.min_abs);
   report.massive_mode = criterion.mode;
   for (const SiteStats& site : sites) {
-    const Moments all = tensor_moments(join(site.first, site.rest));
+    const Moments all = tensor_moments(site.both);
     const StateScale scale{site.median_abs, std::sqrt(all.variance())};
     std::set<std::pair<int, int>> seen;
-    for (const Peak& p : known_entries(site)) {
-      if (static_cast<int>(seen.size()) >= options.massive_per_site ||
-          !is_massive(p.value, scale, criterion)) {
-        break;
-      }
+    for (const Peak& p : massive_entries(site, scale, criterion)) {
+      if (static_cast<int>(seen.size()) >= options.massive_per_site) break;
       if (!seen.insert({p.token, p.dim}).second) continue;
       report.massive.push_back(
           {site.site.text(), p.value, p.token, p.dim, p.value / site.median_abs});
@@ -94,7 +97,7 @@ std::vector<double> mean_over_states(const std::vector<SiteStats>& sites, bool w
   int n = 0;
   for (const SiteStats& site : sites) {
     if (!is_block_state(site.site)) continue;
-    const PartStats part = with_first ? join(site.first, site.rest) : site.rest;
+    const PartStats& part = with_first ? site.both : site.rest;
     sum.resize(part.mean_abs.size());
     for (std::size_t d = 0; d < sum.size(); ++d) sum[d] += part.mean_abs[d];
     ++n;
@@ -124,7 +127,7 @@ std::vector<int> leading_dims(const std::vector<double>& mean_abs, int n) {
 PartStats detection_part(const SiteStats& site, const PositionFilter& filter) {
   const bool first_was_asked_for =
       filter.kind == PositionFilter::Kind::first || filter.kind == PositionFilter::Kind::ids;
-  return first_was_asked_for ? join(site.first, site.rest) : site.rest;
+  return first_was_asked_for ? site.both : site.rest;
 }
 
 void find_residual_sinks(const std::vector<PartStats>& detection, double min_m2,
@@ -173,7 +176,7 @@ ResidualRun residual_sinks(const CaptureReader& reader, const std::string& run,
     sites.push_back(stats.site(name, index));
     stream_indices.push_back(index);
     report.sites.push_back(name.text());
-    const PartStats both = join(sites.back().first, sites.back().rest);
+    const PartStats& both = sites.back().both;
     report.max_abs.push_back(largest(both));
     report.median_abs.push_back(sites.back().median_abs);
     out.pool.detection.push_back(detection_part(sites.back(), options.at));

@@ -10,7 +10,7 @@
 #include <numeric>
 
 #include "core/error.h"
-#include "core/state_rows.h"
+#include "core/stream_blocks.h"
 
 namespace sinkscope {
 namespace {
@@ -186,7 +186,11 @@ const RunStats::Hook& RunStats::hook(const std::string& name) {
 }
 
 bool RunStats::has(const SiteName& site) {
-  if (!reader_.has(run_, "stats/" + site.hook + "/layers")) return false;
+  if (absent_.contains(site.hook)) return false;
+  if (!hooks_.contains(site.hook) && !reader_.has(run_, "stats/" + site.hook + "/layers")) {
+    absent_.insert(site.hook);
+    return false;
+  }
   const auto& layers = hook(site.hook).layers;
   return std::find(layers.begin(), layers.end(), site.layer) != layers.end();
 }
@@ -222,6 +226,7 @@ SiteStats RunStats::site(const SiteName& site, std::optional<int> stream_index) 
         ErrorKind::invalid_argument,
         fmt::format("{}: positions {} exist for residual sites only", site.text(), filter_.text()));
   }
+  out.both = join(out.first, out.rest);
   return out;
 }
 
@@ -242,27 +247,6 @@ void RunStats::reduce_stream(int stream_index, SiteStats& out) const {
           part.add_row(position, {rows.row(i).data(), static_cast<std::size_t>(rows.cols())});
         }
       });
-}
-
-void for_each_stream_block(const CaptureReader& reader, const std::string& run, int site, int width,
-                           const std::function<void(int, const ConstMapF&)>& visit) {
-  const std::string path = "residual/stream";
-  const auto dims = reader.dims(run, path);  // [S,T,D] or [S,T,N_r,D]
-  const std::int64_t seq_len = reader.dims(run, "input/token_ids").at(0);
-  const std::int64_t found = dims.size() == 4 ? dims[2] * dims[3] : dims.back();
-  if (dims.size() < 3 || dims.size() > 4 || site < 0 || site >= dims[0] || dims[1] != seq_len ||
-      found != width) {
-    throw Error(ErrorKind::corrupt,
-                fmt::format("{}::{}/{}: expected [S > {}, {}, {}], found [{}]", reader.path(), run,
-                            path, site, seq_len, width, fmt::join(dims, ", ")));
-  }
-  constexpr std::int64_t kBlockBytes = 16 << 20;
-  const std::int64_t step = std::max<std::int64_t>(1, kBlockBytes / (4 * found));
-  for (std::int64_t t = 0; t < dims[1]; t += step) {
-    const std::int64_t n = std::min(step, dims[1] - t);
-    const std::vector<float> block = read_state_rows(reader, run, path, site, t, n);
-    visit(static_cast<int>(t), ConstMapF(block.data(), n, found));
-  }
 }
 
 }  // namespace sinkscope

@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -46,11 +47,10 @@ struct Peak {
 };
 Peak largest(const PartStats& part);
 
-// One site of one run under a position filter. The two parts are those of the filter's positions
-// that are, and are not, position 0.
+// One site of one run under a position filter: of the filter's position 0, of its others, of all.
 struct SiteStats {
   SiteName site;
-  PartStats first, rest;
+  PartStats first, rest, both;
   double median_abs = 0;          // over all [T,D] whatever the filter; NaN for other sites
   std::vector<Peak> token_peaks;  // the filter's positions, each with its largest |x|
 };
@@ -80,12 +80,7 @@ class RunStats {
   PositionFilter filter_;
   RunInput input_;
   std::map<std::string, std::shared_ptr<const Hook>> hooks_;
+  std::set<std::string> absent_;  // hooks without statistics
 };
-
-// Calls `visit` with consecutive rows [n, D] of one site of residual/stream, at most 16 MiB at a
-// time, and the position of the first of them. Throws Error{corrupt} unless the stream is
-// [S > site, T, width].
-void for_each_stream_block(const CaptureReader& reader, const std::string& run, int site, int width,
-                           const std::function<void(int, const ConstMapF&)>& visit);
 
 }  // namespace sinkscope

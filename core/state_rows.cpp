@@ -8,13 +8,18 @@ namespace sinkscope {
 std::vector<float> read_state_rows(const CaptureReader& reader, const std::string& run,
                                    const std::string& path, std::int64_t site, std::int64_t begin,
                                    std::int64_t n) {
-  std::vector<std::int64_t> start{site, begin}, count{1, n};
-  const std::vector<std::int64_t> dims = reader.dims(run, path);
+  const StateBox box = state_box(reader.dims(run, path), site, begin, n);
+  return reader.read_f32(run, path, box.start, box.count);
+}
+
+StateBox state_box(const std::vector<std::int64_t>& dims, std::int64_t site, std::int64_t begin,
+                   std::int64_t n) {
+  StateBox box{{site, begin}, {1, n}};
   for (std::size_t axis = 2; axis < dims.size(); ++axis) {
-    start.push_back(0);
-    count.push_back(dims[axis]);
+    box.start.push_back(0);
+    box.count.push_back(dims[axis]);
   }
-  return reader.read_f32(run, path, start, count);
+  return box;
 }
 
 std::vector<std::int64_t> state_place(const std::vector<std::int64_t>& dims, std::int64_t site,

@@ -17,6 +17,13 @@ std::vector<float> read_state_rows(const CaptureReader& reader, const std::strin
                                    const std::string& path, std::int64_t site, std::int64_t begin,
                                    std::int64_t n);
 
+// Where they lie in an array of these dimensions, [site, token, dim] or [site, token, stream, dim].
+struct StateBox {
+  std::vector<std::int64_t> start, count;
+};
+StateBox state_box(const std::vector<std::int64_t>& dims, std::int64_t site, std::int64_t begin,
+                   std::int64_t n);
+
 // Where one value lies in such an array: [site, token, dim], or [site, token, stream, dim].
 std::vector<std::int64_t> state_place(const std::vector<std::int64_t>& dims, std::int64_t site,
                                       std::int64_t token, std::int64_t dim);

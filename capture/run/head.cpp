@@ -18,7 +18,7 @@
 namespace sinkscope {
 namespace {
 
-constexpr std::int64_t kTokens = 256, kVocabularyRows = 3072;
+constexpr std::int64_t kTokens = 512, kVocabularyRows = 1536;
 
 struct Candidate {
   float logit;

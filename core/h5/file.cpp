@@ -118,6 +118,8 @@ File File::open_for_reading(const std::string& path) {
   }
   File file;
   file.path_ = path;
+  // Every read opens its dataset anew and meets each chunk once: a cache of chunks would only copy.
+  H5Pset_cache(access.id(), 0, 0, 0, 1.0);
   file.handle_ = own(H5Fopen(path.c_str(), H5F_ACC_RDONLY, access.id()),
                      is_hdf5 < 0 ? ErrorKind::io : ErrorKind::corrupt, "cannot open " + path);
   return file;

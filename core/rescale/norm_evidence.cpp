@@ -12,7 +12,7 @@
 #include "core/error.h"
 #include "core/rescale/norm_output.h"
 #include "core/rescale/theory.h"
-#include "core/site_stats.h"
+#include "core/stream_blocks.h"
 
 namespace sinkscope {
 namespace {

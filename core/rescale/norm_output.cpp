@@ -81,13 +81,14 @@ bool for_each_output_block(const CaptureReader& reader, const std::string& run,
   constexpr std::int64_t kBlockBytes = 16 << 20;
   const std::int64_t step =
       std::max<std::int64_t>(1, kBlockBytes / (std::int64_t{4} * std::max(width, 1)));
+  std::vector<float> block;
   for (std::int64_t t = 0; t < T; t += step) {
     const std::int64_t n = std::min(step, T - t);
     std::vector<std::int64_t> count(rank, 1);
     start[rank - 2] = t;
     count[rank - 2] = n;
     count[rank - 1] = width;
-    const std::vector<float> block = reader.read_f32(run, path, start, count);
+    reader.read_f32_into(run, path, start, count, block);
     visit(static_cast<int>(t), ConstMapF(block.data(), n, width));
   }
   return true;

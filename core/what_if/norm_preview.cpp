@@ -10,7 +10,7 @@
 #include "core/capture_norms.h"
 #include "core/error.h"
 #include "core/site_name.h"
-#include "core/site_stats.h"
+#include "core/stream_blocks.h"
 
 namespace sinkscope {
 namespace {
